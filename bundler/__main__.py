@@ -1,0 +1,145 @@
+"""The command line: parse, call one library function, print its result."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bundler import pipeline, presentation
+from bundler.artifacts.reading import kind_of, open_artifact
+from bundler.command_line import Arguments, parse
+from bundler.errors import BundlerError, Fault, MissingError, SmokeError
+from bundler.smoke.report import ArtifactReport, Level, Result, Status
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a verb came to.
+
+    Args:
+        document: the result for `--json`.
+        lines: the result for people.
+        error: a verdict that goes beyond the result, such as a failed smoke test.
+    """
+
+    document: object
+    lines: Iterable[str]
+    error: BundlerError | None = None
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb and give its exit code."""
+    arguments = parse(sys.argv[1:] if argv is None else argv)
+    try:
+        outcome = VERBS[arguments.verb](arguments)
+    except BundlerError as error:
+        outcome = Outcome(presentation.error_document(error), (), error)
+    except KeyboardInterrupt:
+        print("stopped; nothing is left half-written", file=sys.stderr)
+        return 130
+    except Exception:  # noqa: BLE001 - the last resort: exit code 1 means a bug
+        traceback.print_exc()
+        print("this is a bug in cudnn-bundler; please report the lines above", file=sys.stderr)
+        return 1
+    if arguments.as_json:
+        print(json.dumps(outcome.document, indent=1, sort_keys=True))
+    else:
+        sys.stdout.writelines(f"{line}\n" for line in outcome.lines)
+    if outcome.error is None:
+        return 0
+    print(f"error: {outcome.error}", file=sys.stderr)
+    return outcome.error.exit_code
+
+
+def _build(arguments: Arguments) -> Outcome:
+    options = pipeline.BuildOptions(
+        ingest=_ingest_options(arguments, arguments.output),
+        output=arguments.output,
+        kinds=arguments.kinds,
+        artifacts=arguments.options,
+        smoke=arguments.smoke,
+    )
+    result = pipeline.build(options, os.environ, _progress())
+    document, lines = presentation.build_document(result), presentation.build_lines(result)
+    return Outcome(document, lines, _verdict(result.reports, require_gpu=False))
+
+
+def _verify(arguments: Arguments) -> Outcome:
+    path = arguments.paths[0]
+    if kind_of(path) is None:
+        scratch = Path(tempfile.gettempdir())
+        with pipeline.ingest(_ingest_options(arguments, scratch), _progress()) as release:
+            lock, notes = release.lock, release.notes
+    else:
+        lock, notes = pipeline.verify_artifact(path, arguments.lock), ()
+    lines = ["verified: " + path.name, *presentation.lock_lines(lock, notes)]
+    return Outcome(json.loads(lock.to_bytes()), lines)
+
+
+def _smoke(arguments: Arguments) -> Outcome:
+    artifacts = tuple(open_artifact(path) for path in arguments.paths)
+    scratch = Path(tempfile.gettempdir())
+    reports = pipeline.smoke(artifacts, scratch, os.environ, _progress())
+    document = {"smoke": [presentation.smoke_document(report) for report in reports]}
+    verdict = _verdict(reports, require_gpu=arguments.require_gpu)
+    return Outcome(document, presentation.smoke_lines(reports), verdict)
+
+
+VERBS: dict[str, Callable[[Arguments], Outcome]] = {
+    "build": _build,
+    "verify": _verify,
+    "inspect": _verify,
+    "smoke": _smoke,
+}
+
+
+def _ingest_options(arguments: Arguments, scratch: Path) -> pipeline.IngestOptions:
+    return pipeline.IngestOptions(
+        arguments.paths[0], arguments.manifest, arguments.sha256, scratch
+    )
+
+
+def _verdict(reports: Sequence[ArtifactReport], *, require_gpu: bool) -> BundlerError | None:
+    failed = [report for report in reports if report.result is Result.FAILED]
+    if failed:
+        return SmokeError(
+            f"{len(failed)} of {len(reports)} artifacts failed the smoke test",
+            faults=[Fault(report.file, report.summary) for report in failed],
+            next_step="do not ship them; the report holds every detail",
+        )
+    without_gpu = [report for report in reports if report.result is not Result.PASSED]
+    if require_gpu and without_gpu:
+        return MissingError(
+            "no GPU convolution was run, and --require-gpu asks for one",
+            why="; ".join(sorted({_reason(report) for report in without_gpu})),
+            next_step="run this on a machine with an NVIDIA GPU and driver",
+        )
+    return None
+
+
+def _reason(report: ArtifactReport) -> str:
+    return next(
+        level.reason
+        for level in report.levels
+        if level.level is Level.CONVOLUTION and level.status is not Status.PASSED
+    )
+
+
+def _progress() -> pipeline.Progress:
+    start = time.monotonic()
+
+    def report(step: str) -> None:
+        print(f"[{time.monotonic() - start:6.1f} s] {step}", file=sys.stderr, flush=True)
+
+    return report
+
+
+if __name__ == "__main__":
+    sys.exit(main())

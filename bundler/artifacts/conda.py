@@ -1,0 +1,163 @@
+"""The conda package, written by ourselves so that its bytes are the same every time.
+
+The libraries' own writers take the clock into the package (measured with
+conda-package-streaming, rattler-build and conda-build).
+
+Source: the conda package format (CEP 35 for `.conda`), paths.json (CEP 34).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tarfile
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import IO
+
+from bundler.artifacts import Artifact, ArtifactKind, ArtifactOptions, CondaEngine
+from bundler.artifacts.conda_engines import build_with_engine
+from bundler.artifacts.conda_recipe import CondaFile, CondaMetadata, conda_files, render, variables
+from bundler.compression import open_zstd_writer
+from bundler.names import Platform
+from bundler.release import ValidatedRelease
+from bundler.reproducible import FILE_MODE, PROGRAM_MODE, TAR_TIME, atomic_output
+from bundler.zip_directory import STORED
+from bundler.zip_writer import ZipMember, ZipWriter
+
+_CHUNK = 1024 * 1024
+_ARCHITECTURES = {
+    Platform.WINDOWS_X86_64: ("win", "x86_64"),
+    Platform.WINDOWS_ARM64: ("win", "arm64"),
+    Platform.LINUX_X86_64: ("linux", "x86_64"),
+    Platform.LINUX_SBSA: ("linux", "aarch64"),
+    Platform.LINUX_AARCH64: ("linux", "aarch64"),
+    Platform.LINUX_PPC64LE: ("linux", "ppc64le"),
+}
+
+
+def build(release: ValidatedRelease, options: ArtifactOptions, folder: Path) -> Artifact:
+    """Write the package into its channel folder (`win-64/` below the given one).
+
+    Args:
+        release: what to ship.
+        options: engine and compression level.
+        folder: where the channel folder goes.
+
+    Raises:
+        MissingError: the engine is not on this machine.
+        RefusedError: the package cannot be written.
+    """
+    platform = release.lock.identity.platform
+    files = conda_files(release)
+    scratch = release.scratch / "conda"
+    scratch.mkdir(exist_ok=True)
+    values = variables(release.lock.identity, files, scratch)
+    metadata = render(values, platform)
+    path = folder / platform.conda_subdir / f"{metadata.stem}.conda"
+    if options.conda_engine is not CondaEngine.NATIVE:
+        written = build_with_engine(release, options, values, path)
+        return Artifact(ArtifactKind.CONDA, path, written.size, written.sha256)
+    package, info = scratch / "pkg.tar.zst", scratch / "info.tar.zst"
+    _write_tar(package, files, options.conda_level)
+    _write_tar(info, _info_files(release, metadata, files), options.conda_level)
+    with atomic_output(path) as output:
+        writer = ZipWriter(output)
+        writer.add("metadata.json", b'{"conda_pkg_format_version": 2}\n')
+        _add_stored(writer, f"pkg-{metadata.stem}.tar.zst", package)
+        _add_stored(writer, f"info-{metadata.stem}.tar.zst", info)
+        writer.close()
+    return Artifact(ArtifactKind.CONDA, path, output.size, output.sha256)
+
+
+def _add_stored(writer: ZipWriter, name: str, source: Path) -> None:
+    with source.open("rb") as stream:
+        crc32 = 0
+        for chunk in iter(lambda: stream.read(_CHUNK), b""):
+            crc32 = zlib.crc32(chunk, crc32)
+        size = stream.tell()
+        stream.seek(0)
+        member = ZipMember(name, STORED, crc32, size, size)
+        writer.add_stream(member, iter(lambda: stream.read(_CHUNK), b""))
+    source.unlink()
+
+
+def _write_tar(path: Path, files: Iterable[CondaFile], level: int) -> None:
+    with (
+        open_zstd_writer(path, level) as compressed,
+        tarfile.open(fileobj=compressed, mode="w|", format=tarfile.USTAR_FORMAT) as tar,
+    ):
+        for file in files:
+            entry = tarfile.TarInfo(file.path)
+            entry.size, entry.mtime = file.size, TAR_TIME
+            entry.mode = PROGRAM_MODE if file.is_program else FILE_MODE
+            with _open(file) as stream:
+                tar.addfile(entry, stream)
+
+
+def _open(file: CondaFile) -> IO[bytes]:
+    return io.BytesIO(file.source) if isinstance(file.source, bytes) else file.source.open("rb")
+
+
+def _info_files(
+    release: ValidatedRelease, metadata: CondaMetadata, files: Iterable[CondaFile]
+) -> list[CondaFile]:
+    installed = list(files)
+    documents = {
+        "index.json": _index(metadata, release.lock.identity.platform),
+        "about.json": {"home": metadata.about["homepage"], **metadata.about},
+        "paths.json": _paths(installed),
+        "run_exports.json": {"weak": list(metadata.run_exports)},
+    }
+    texts = {name: _json(document) for name, document in documents.items()}
+    texts["files"] = "".join(f"{file.path}\n" for file in installed).encode()
+    texts["cudnn.lock.json"] = release.lock.to_bytes()
+    licence = release.licence
+    result = [
+        CondaFile(f"info/{name}", len(data), hashlib.sha256(data).hexdigest(), data)
+        for name, data in texts.items()
+    ]
+    facts = licence.locked
+    path = "info/licenses/LICENSE"
+    result.append(CondaFile(path, facts.size, facts.sha256, licence.staged.location))
+    return sorted(result, key=lambda file: file.path)
+
+
+def _json(document: Mapping[str, object]) -> bytes:
+    return (json.dumps(document, indent=2, sort_keys=True) + "\n").encode()
+
+
+def _index(metadata: CondaMetadata, platform: Platform) -> dict[str, object]:
+    system, architecture = _ARCHITECTURES[platform]
+    return {
+        "arch": architecture,
+        "build": metadata.build,
+        "build_number": 0,
+        "constrains": list(metadata.constrains),
+        "depends": [],
+        "license": metadata.about["license"],
+        "name": metadata.name,
+        "platform": system,
+        "subdir": platform.conda_subdir,
+        "version": metadata.version,
+    }
+
+
+def _paths(files: Iterable[CondaFile]) -> dict[str, object]:
+    return {
+        "paths": [
+            {
+                "_path": file.path,
+                "path_type": "hardlink",
+                "sha256": file.sha256,
+                "size_in_bytes": file.size,
+            }
+            for file in files
+        ],
+        "paths_version": 1,
+    }
+
+
+Builder = Callable[[ValidatedRelease, ArtifactOptions, Path], Artifact]

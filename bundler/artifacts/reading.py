@@ -1,0 +1,119 @@
+"""Recognising a finished artifact and reading the lock it carries."""
+
+from __future__ import annotations
+
+import hashlib
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from bundler.artifacts import Artifact, ArtifactKind
+from bundler.artifacts.conda_info import read_conda_info
+from bundler.compression import ZstdError, open_zstd_reader
+from bundler.errors import ArchiveError, UsageError
+from bundler.integrity import FoundFile, hash_file
+from bundler.lock import FILE_NAME, Lock, parse_lock
+
+_ENDINGS = {
+    "-applocal.zip": ArtifactKind.APP_LOCAL,
+    ".whl": ArtifactKind.WHEEL,
+    ".conda": ArtifactKind.CONDA,
+}
+
+
+def kind_of(path: Path) -> ArtifactKind | None:
+    """Tell which artifact a file is by its name, or that it is none."""
+    return next((kind for end, kind in _ENDINGS.items() if path.name.endswith(end)), None)
+
+
+def open_artifact(path: Path) -> Artifact:
+    """Recognise and hash an artifact.
+
+    Raises:
+        UsageError: there is no such file, or it is no artifact.
+    """
+    kind = kind_of(path)
+    if kind is None or not path.is_file():
+        what = "is not an artifact of this tool" if path.exists() else "does not exist"
+        raise UsageError(
+            f"{path} {what}",
+            next_step="give a *-applocal.zip, a *.whl or a *.conda that `build` wrote",
+        )
+    found = hash_file(path)
+    return Artifact(kind, path, found.size, found.sha256)
+
+
+def read_artifact_lock(kind: ArtifactKind, path: Path) -> Lock:
+    """Read the lock inside an artifact.
+
+    Raises:
+        ArchiveError: the file is damaged or carries none.
+    """
+    try:
+        return parse_lock(_lock_bytes(kind, path), path.name)
+    except _DAMAGES as error:
+        raise _damaged(path, error) from error
+
+
+def read_artifact_files(kind: ArtifactKind, path: Path) -> dict[str, FoundFile]:
+    """Hash everything an artifact would install, by file name.
+
+    Raises:
+        ArchiveError: the file is damaged.
+    """
+    try:
+        members = _conda_members(path) if kind is ArtifactKind.CONDA else _zip_members(path)
+        return {name.rsplit("/", 1)[-1]: _hash(stream) for name, stream in members}
+    except _DAMAGES as error:
+        raise _damaged(path, error) from error
+
+
+_DAMAGES = (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, tarfile.TarError, ZstdError)
+
+
+def _damaged(path: Path, error: Exception) -> ArchiveError:
+    return ArchiveError(
+        f"{path.name} is damaged or was not made by this tool",
+        why=str(error),
+        next_step="build it again from the archive",
+    )
+
+
+def _lock_bytes(kind: ArtifactKind, path: Path) -> bytes:
+    if kind is ArtifactKind.CONDA:
+        return read_conda_info(path)[FILE_NAME]
+    import_name = path.name.split("-", 1)[0]
+    inside = {ArtifactKind.APP_LOCAL: FILE_NAME, ArtifactKind.WHEEL: f"{import_name}/{FILE_NAME}"}
+    with zipfile.ZipFile(path) as bundle:
+        return bundle.read(inside[kind])
+
+
+def _zip_members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    with zipfile.ZipFile(path) as bundle:
+        for name in bundle.namelist():
+            with bundle.open(name) as stream:
+                yield name, stream
+
+
+def _conda_members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    with zipfile.ZipFile(path) as package:
+        (name,) = (name for name in package.namelist() if name.startswith("pkg-"))
+        with (
+            package.open(name) as member,
+            open_zstd_reader(member) as stream,
+            tarfile.open(fileobj=stream, mode="r|") as tar,
+        ):
+            for entry in tar:
+                content = tar.extractfile(entry)
+                if content is not None:
+                    yield entry.name, content
+
+
+def _hash(stream: IO[bytes]) -> FoundFile:
+    sha256, size = hashlib.sha256(), 0
+    while chunk := stream.read(1024 * 1024):
+        sha256.update(chunk)
+        size += len(chunk)
+    return FoundFile(size, sha256.hexdigest())

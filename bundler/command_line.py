@@ -1,0 +1,174 @@
+"""The grammar of the command line: words in, typed options out. Nothing is done here."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bundler import __version__
+from bundler.artifacts import ArtifactKind, ArtifactOptions, CondaEngine, CudaSource
+
+_EPILOG = """\
+exit codes:
+  0 done   1 a bug in this tool   2 wrong usage
+  3 the archive or manifest is not what it claims
+  4 the release is not fit to ship   5 a smoke test failed
+  6 something needed is missing here   7 the destination refuses
+"""
+_EXAMPLES = {
+    "build": """\
+examples:
+  cudnn-bundler build cudnn-windows-x86_64-8.9.7.29_cuda11-archive.zip -o dist
+  cudnn-bundler build archive.zip --manifest redistrib_8.9.7.29.json --only wheel --no-smoke
+""",
+    "verify": """\
+examples:
+  cudnn-bundler verify cudnn-windows-x86_64-8.9.7.29_cuda11-archive.zip
+  cudnn-bundler verify archive.zip --manifest redistrib_8.9.7.29.json
+""",
+    "inspect": """\
+examples:
+  cudnn-bundler inspect cudnn-windows-x86_64-8.9.7.29_cuda11-archive.zip
+  cudnn-bundler inspect dist/cudnn_runtime_cu11-8.9.7.29-py3-none-win_amd64.whl --json
+""",
+    "smoke": """\
+examples:
+  cudnn-bundler smoke dist/*-applocal.zip
+  cudnn-bundler smoke dist/*.whl dist/win-64/*.conda --require-gpu
+""",
+}
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What the user asked for; fields of other verbs keep their defaults.
+
+    Args:
+        verb: which command.
+        paths: archives or artifacts.
+        as_json: one JSON document on standard output.
+        output: folder for artifacts.
+        kinds: which artifacts.
+        manifest: a witness.
+        sha256: a witness, hex.
+        lock: what an artifact must equal, instead of the lock it carries.
+        options: what may differ between builds of one archive.
+        smoke: test what was built.
+        require_gpu: a missing GPU is a failure.
+    """
+
+    verb: str
+    paths: tuple[Path, ...]
+    as_json: bool
+    output: Path = Path("dist")
+    kinds: tuple[ArtifactKind, ...] = tuple(ArtifactKind)
+    manifest: Path | None = None
+    sha256: str | None = None
+    lock: Path | None = None
+    options: ArtifactOptions = ArtifactOptions()
+    smoke: bool = True
+    require_gpu: bool = False
+
+
+def parse(argv: Sequence[str]) -> Arguments:
+    """Read the command line; wrong usage ends the process with exit code 2."""
+    found = _parser().parse_args(argv)
+    values = vars(found)
+    fields = {
+        name: values[name]
+        for name in ("output", "manifest", "sha256", "lock", "smoke", "require_gpu")
+        if name in values
+    }
+    if found.verb == "build":
+        fields["options"] = ArtifactOptions(
+            found.cuda_from, found.conda_level, found.conda_engine
+        )
+        fields["kinds"] = tuple(dict.fromkeys(found.only)) if found.only else tuple(ArtifactKind)
+    paths = found.path if isinstance(found.path, list) else [found.path]
+    return Arguments(found.verb, tuple(paths), found.json, **fields)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="cudnn-bundler",
+        description="Turn NVIDIA's cuDNN archive into an app-local bundle, a wheel and a conda "
+        "package, each proven to load.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"cudnn-bundler {__version__}")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    _add_build(verbs)
+    verify = _verb(verbs, "verify", "check an archive, or an artifact against its lock")
+    verify.add_argument("path", type=Path, metavar="PATH")
+    _add_witnesses(verify)
+    verify.add_argument(
+        "--lock", type=Path, metavar="FILE", help="the lock that an artifact must equal"
+    )
+    inspect = _verb(verbs, "inspect", "show what an archive or artifact is and what it needs")
+    inspect.add_argument("path", type=Path, metavar="PATH")
+    _add_witnesses(inspect)
+    smoke = _verb(verbs, "smoke", "install artifacts in clean environments, load and compute")
+    smoke.add_argument("path", type=Path, nargs="+", metavar="ARTIFACT")
+    smoke.add_argument("--require-gpu", action="store_true", help="no GPU is a failure (exit 6)")
+    return parser
+
+
+def _verb(
+    verbs: argparse._SubParsersAction[argparse.ArgumentParser], name: str, help_text: str
+) -> argparse.ArgumentParser:
+    verb = verbs.add_parser(
+        name,
+        help=help_text,
+        description=help_text.capitalize() + ".",
+        epilog=_EXAMPLES[name],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verb.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    return verb
+
+
+def _add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    build = _verb(verbs, "build", "the main job: validate an archive, write and test artifacts")
+    build.add_argument("path", type=Path, metavar="ARCHIVE", help="NVIDIA's cuDNN archive (.zip)")
+    build.add_argument(
+        "-o", "--output", type=Path, default=Path("dist"), metavar="DIR", help="default: dist"
+    )
+    build.add_argument(
+        "--only", type=ArtifactKind, action="append", choices=list(ArtifactKind),
+        help="write this artifact only; may be repeated",
+    )  # fmt: skip
+    _add_witnesses(build)
+    build.add_argument(
+        "--cuda-from", type=CudaSource, choices=list(CudaSource), default=CudaSource.NONE,
+        help="pypi: the wheel depends on NVIDIA's wheels of cuBLAS and NVRTC (default: none)",
+    )  # fmt: skip
+    build.add_argument(
+        "--conda-level", type=_level, default=3, metavar="N",
+        help="zstd level of the conda package, 1 to 22 (default: 3)",
+    )  # fmt: skip
+    build.add_argument(
+        "--conda-engine", type=CondaEngine, choices=list(CondaEngine), default=CondaEngine.NATIVE,
+        help="who writes the conda package; only native is reproducible (default)",
+    )  # fmt: skip
+    build.add_argument(
+        "--no-smoke", dest="smoke", action="store_false", help="do not test what was built"
+    )
+
+
+def _add_witnesses(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--manifest", type=Path, metavar="FILE",
+        help="NVIDIA's redistrib_*.json that lists the archive, as a witness for its hash",
+    )  # fmt: skip
+    verb.add_argument("--sha256", metavar="HASH", help="the archive's SHA-256, as a witness")
+
+
+def _level(text: str) -> int:
+    level = int(text)
+    if not 1 <= level <= 22:
+        message = f"{text} is not a zstd level (1 to 22)"
+        raise argparse.ArgumentTypeError(message)
+    return level

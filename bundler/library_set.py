@@ -1,0 +1,141 @@
+"""Checking that the libraries of one release belong together and are complete.
+
+What must be there follows from the files themselves: every cuDNN library that one of
+them links to or opens by name, and every function that one wants from another.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from bundler.binary import BinaryFacts
+from bundler.errors import Fault
+from bundler.identity import parse_file_version
+from bundler.inventory import CUDNN_LIBRARY, MAIN_LIBRARY
+from bundler.names import ReleaseIdentity, Version
+
+EXPECTED_TABLE = "expected_libraries.json"
+
+Facts = Mapping[str, BinaryFacts]
+
+
+def library_faults(facts: Facts, identity: ReleaseIdentity) -> list[Fault]:
+    """List everything that keeps these libraries from working together.
+
+    Args:
+        facts: by file name.
+        identity: what the set as a whole is.
+    """
+    by_lower_name = {name.lower(): fact for name, fact in facts.items()}
+    return [
+        *_machine_faults(facts),
+        *_version_faults(facts, identity),
+        *_name_faults(facts),
+        *_missing_faults(facts, by_lower_name),
+        *_symbol_faults(facts, by_lower_name),
+    ]
+
+
+def _machine_faults(facts: Facts) -> Iterator[Fault]:
+    common = Counter(fact.machine for fact in facts.values()).most_common(1)[0][0]
+    for name, fact in facts.items():
+        if fact.machine != common:
+            yield Fault(name, f"is built for {fact.machine}, the others for {common}")
+
+
+def _version_faults(facts: Facts, identity: ReleaseIdentity) -> Iterator[Fault]:
+    """Find mixed patch levels, which cuDNN 8 itself does not notice at run time."""
+    for name, fact in facts.items():
+        version = parse_file_version(fact.file_version)
+        if version is None or version.major != identity.version.major:
+            continue
+        if not version.agrees_with(identity.version):
+            yield Fault(name, f"is version {version}, the release is {identity.version}")
+
+
+def _name_faults(facts: Facts) -> Iterator[Fault]:
+    for name, fact in facts.items():
+        original = fact.original_filename
+        if original and CUDNN_LIBRARY.fullmatch(original) and original.lower() != name.lower():
+            yield Fault(name, f"is really {original}, renamed")
+
+
+def _missing_faults(facts: Facts, present: Facts) -> Iterator[Fault]:
+    wanted: dict[str, list[str]] = {}
+    for name, fact in facts.items():
+        for other in (*fact.imports, *fact.run_time_names):
+            if CUDNN_LIBRARY.fullmatch(other) and other.lower() not in present:
+                wanted.setdefault(other, []).append(name)
+    for other, users in sorted(wanted.items()):
+        yield Fault(other, f"is missing; {', '.join(sorted(users))} cannot work without it")
+
+
+def _symbol_faults(facts: Facts, present: Facts) -> Iterator[Fault]:
+    for name, fact in facts.items():
+        for other, symbols in fact.imports.items():
+            exporter = present.get(other.lower())
+            absent = sorted(symbols - exporter.exports) if exporter else []
+            if absent:
+                what = f"wants {len(absent)} functions that {other} does not offer ({absent[0]})"
+                yield Fault(name, f"{what}: they are of different builds")
+
+
+def load_order(facts: Facts) -> tuple[str, ...]:
+    """Order libraries so that each comes after those it links to, the main one last.
+
+    The main library links to none of the others and opens them by name, so it must find
+    them in the process already.
+
+    Args:
+        facts: by file name, with a closed and acyclic import graph.
+    """
+    spelling = {name.lower(): name for name in facts}
+    ordered: list[str] = []
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        if name in ordered or name in path:
+            return
+        for other in sorted(facts[name].imports):
+            if other.lower() in spelling:
+                visit(spelling[other.lower()], (*path, name))
+        ordered.append(name)
+
+    for name in sorted(facts, key=lambda name: (bool(MAIN_LIBRARY.fullmatch(name)), name)):
+        visit(name, ())
+    return tuple(ordered)
+
+
+def load_expectations(data: bytes) -> Mapping[int, Mapping[str, Version | None]]:
+    """Read the table of known libraries: per major, name to the version it came with.
+
+    Args:
+        data: the bytes of `recipes/expected_libraries.json`.
+    """
+    table: dict[int, dict[str, Version | None]] = {}
+    for major, row in json.loads(data)["windows"].items():
+        names: dict[str, Version | None] = dict.fromkeys(row["known"])
+        names |= {name: Version.parse(since) for name, since in row["since"].items()}
+        table[int(major)] = names
+    return table
+
+
+def expectation_warnings(
+    facts: Facts,
+    identity: ReleaseIdentity,
+    expectations: Mapping[int, Mapping[str, Version | None]],
+) -> Iterator[str]:
+    """Say what looks new or missing compared with earlier archives of the generation."""
+    known = expectations.get(identity.version.major)
+    if known is None:
+        yield f"cuDNN {identity.version.major} is a generation this tool has not seen"
+        return
+    present = {name.lower() for name in facts}
+    for name in sorted(facts):
+        if name.lower() not in known:
+            yield f"{name} is new: no earlier archive is known to hold it; it is shipped"
+    for name, since in known.items():
+        expected = since is None or identity.version >= since
+        if expected and name not in present:
+            yield f"{name} is in other archives of this generation, and not in this one"

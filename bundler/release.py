@@ -1,0 +1,253 @@
+"""Validation: from unpacked files to a release that may be shipped.
+
+`validate` is the only maker of a `ValidatedRelease`, and artifact writers accept nothing
+else, so no artifact can be built from bytes that were not checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bundler.archive import Archive
+from bundler.binary import BinaryFacts, read_binary_facts
+from bundler.errors import Fault, ReleaseError
+from bundler.identity import Evidence, identify
+from bundler.inventory import inventory_faults, role_of
+from bundler.library_set import expectation_warnings, library_faults, load_order
+from bundler.lock import (
+    LibraryFacts,
+    Lock,
+    LockedArchive,
+    LockedFile,
+    LockedWitness,
+    Need,
+    NeedKind,
+    Role,
+)
+from bundler.names import ReleaseIdentity, Version
+from bundler.needs import NeedRule, needs_of
+from bundler.staging import StagedFile
+from bundler.trust import ArchiveDigest, TrustDecision
+
+_SEAL = object()
+
+
+@dataclass(frozen=True)
+class PayloadFile:
+    """A file that artifacts ship.
+
+    Args:
+        locked: its facts.
+        staged: its bytes.
+    """
+
+    locked: LockedFile
+    staged: StagedFile
+
+    @property
+    def name(self) -> str:
+        """The base name."""
+        return self.locked.name
+
+
+@dataclass(frozen=True)
+class ValidatedRelease:
+    """A release whose every fact was checked; only `validate` makes one.
+
+    Args:
+        lock: all its facts.
+        notes: what the archive's file name got wrong; not in the lock, which must not
+            depend on what a user calls a file.
+        archive: the open archive, whose streams zip artifacts copy.
+        payload: the run-time libraries, sorted by name.
+        licence: NVIDIA's licence text.
+        scratch: a private folder on the output's disk, gone when the build ends.
+    """
+
+    lock: Lock
+    notes: tuple[str, ...]
+    archive: Archive
+    payload: tuple[PayloadFile, ...]
+    licence: PayloadFile
+    scratch: Path
+    _seal: object
+
+    def __post_init__(self) -> None:
+        if self._seal is not _SEAL:
+            message = "a ValidatedRelease is made by release.validate only"
+            raise TypeError(message)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An unpacked, trusted archive that is to be validated.
+
+    Args:
+        archive: the open archive.
+        digest: its size and hashes.
+        trust: who vouched for it.
+        files: its members, unpacked.
+        scratch: a private folder on the output's disk.
+    """
+
+    archive: Archive
+    digest: ArchiveDigest
+    trust: TrustDecision
+    files: tuple[StagedFile, ...]
+    scratch: Path
+
+
+@dataclass(frozen=True)
+class ReleaseTables:
+    """What is known about cuDNN beyond the archive at hand, from `recipes/`.
+
+    Args:
+        needs: what each run-time name means.
+        expectations: per cuDNN major, the libraries seen in other archives.
+    """
+
+    needs: tuple[NeedRule, ...]
+    expectations: Mapping[int, Mapping[str, Version | None]]
+
+
+def validate(candidate: Candidate, tables: ReleaseTables) -> ValidatedRelease:
+    """Check everything inside the archive and lock it.
+
+    Raises:
+        ReleaseError: the release is not fit to ship; lists every fault.
+    """
+    roles = {file.path: role_of(file.path) for file in candidate.files}
+    facts, faults = _read_libraries(
+        [file for file in candidate.files if roles[file.path] is Role.RUNTIME]
+    )
+    faults += inventory_faults(roles.items())
+    verdict = identify(
+        Evidence(
+            facts=facts,
+            header=_version_headers(candidate.files),
+            archive_name=candidate.archive.name,
+            entry=candidate.trust.entry,
+        )
+    )
+    faults += verdict.faults
+    if verdict.identity is not None:
+        faults += library_faults(facts, verdict.identity)
+    if faults or verdict.identity is None:
+        raise _unfit(candidate.archive.name, faults)
+    lock = _lock(candidate, verdict.identity, _Contents(roles, facts), tables)
+    return _sealed(candidate, lock, (*candidate.trust.warnings, *verdict.notes))
+
+
+@dataclass(frozen=True)
+class _Contents:
+    roles: Mapping[str, Role]
+    facts: Mapping[str, BinaryFacts]
+
+
+def _lock(
+    candidate: Candidate, identity: ReleaseIdentity, contents: _Contents, tables: ReleaseTables
+) -> Lock:
+    files = tuple(_locked_file(file, contents) for file in candidate.files)
+    payload = [file for file in files if file.role is Role.RUNTIME]
+    needs = needs_of(payload, identity.version, tables.needs)
+    return Lock(
+        identity=identity,
+        archive=LockedArchive(
+            name=identity.archive_name,
+            size=candidate.digest.size,
+            sha256=candidate.digest.sha256,
+            catalogued=candidate.trust.entry is not None,
+            witnesses=tuple(LockedWitness(w.kind, w.detail) for w in candidate.trust.agreed),
+        ),
+        files=files,
+        load_order=load_order(contents.facts),
+        needs=needs,
+        warnings=(
+            *expectation_warnings(contents.facts, identity, tables.expectations),
+            *_need_warnings(needs),
+        ),
+    )
+
+
+def _locked_file(file: StagedFile, contents: _Contents) -> LockedFile:
+    return LockedFile(
+        path=file.path,
+        size=file.entry.size,
+        sha256=file.sha256,
+        role=contents.roles[file.path],
+        library=_library_facts(contents.facts.get(file.location.name)),
+    )
+
+
+def _sealed(candidate: Candidate, lock: Lock, notes: tuple[str, ...]) -> ValidatedRelease:
+    staged = {file.path: file for file in candidate.files}
+    pairs = [PayloadFile(file, staged[file.path]) for file in lock.files]
+    payload = [pair for pair in pairs if pair.locked.role is Role.RUNTIME]
+    licences = [pair for pair in pairs if pair.locked.role is Role.LICENCE]
+    return ValidatedRelease(
+        lock=lock,
+        notes=notes,
+        archive=candidate.archive,
+        payload=tuple(sorted(payload, key=lambda pair: pair.name)),
+        licence=licences[0],
+        scratch=candidate.scratch,
+        _seal=_SEAL,
+    )
+
+
+def _unfit(name: str, faults: Sequence[Fault]) -> ReleaseError:
+    return ReleaseError(
+        f"{name} is not fit to ship",
+        next_step="nothing was written; use NVIDIA's own archive, complete and unmodified",
+        faults=dict.fromkeys(faults),
+    )
+
+
+def _read_libraries(
+    files: Sequence[StagedFile],
+) -> tuple[dict[str, BinaryFacts], list[Fault]]:
+    facts: dict[str, BinaryFacts] = {}
+    faults: list[Fault] = []
+    for file in files:
+        result = read_binary_facts(file.location)
+        if isinstance(result, Fault):
+            faults.append(Fault(file.path, result.what))
+        else:
+            facts[file.location.name] = result
+    return facts, faults
+
+
+def _library_facts(facts: BinaryFacts | None) -> LibraryFacts | None:
+    if facts is None:
+        return None
+    return LibraryFacts(
+        machine=facts.machine,
+        file_version=facts.file_version,
+        imports=tuple(sorted(facts.imports)),
+        run_time_names=facts.run_time_names,
+        exports=len(facts.exports),
+        signed=facts.is_signed,
+    )
+
+
+def _version_headers(files: Sequence[StagedFile]) -> bytes:
+    """Join the headers that define the version, `cudnn_version.h` since cuDNN 8."""
+    names = {"cudnn_version.h", "cudnn.h"}
+    return b"\n".join(
+        _head(file.location) for file in files if file.location.name.lower() in names
+    )
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        return stream.read(1024 * 1024)
+
+
+def _need_warnings(needs: Sequence[Need]) -> list[str]:
+    return [
+        f"{need.name} is opened by {', '.join(need.needed_by)}: {need.reason}"
+        for need in needs
+        if need.kind is NeedKind.UNKNOWN
+    ]

@@ -1,0 +1,1 @@
+"""The proof: artifacts are installed where nothing helps them, and made to compute."""

@@ -1,0 +1,127 @@
+"""The smoke test of one artifact: install it, compare it, load it, compute with it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from bundler.artifacts import Artifact, ArtifactKind
+from bundler.errors import Fault
+from bundler.integrity import compare, find_files
+from bundler.probe import PROBE_NAME, probe_executable
+from bundler.smoke import app_local, conda, wheel
+from bundler.smoke.host import Host, NotRun
+from bundler.smoke.installation import Check, Installation, Installer, SmokeContext
+from bundler.smoke.probe_run import ProbeOutcome, convolution_result, load_result, run_probe
+from bundler.smoke.report import ArtifactReport, Level, LevelResult, Status
+from bundler.smoke.trap import Trap, check_trap, lay_trap
+
+INSTALLERS: Mapping[ArtifactKind, Installer] = {
+    ArtifactKind.APP_LOCAL: app_local.install,
+    ArtifactKind.WHEEL: wheel.install,
+    ArtifactKind.CONDA: conda.install,
+}
+
+
+@dataclass(frozen=True)
+class SmokeOptions:
+    """How to test.
+
+    Args:
+        host: where programs run, or why none can.
+        environment: the caller's, read only for where things are.
+        scratch: a folder on a disk with room for the unpacked payload twice.
+        poison: folders with other cuDNNs, to stand first on the search path beside the
+            trap that every test lays.
+    """
+
+    host: Host | NotRun
+    environment: Mapping[str, str]
+    scratch: Path
+    poison: tuple[Path, ...] = ()
+
+
+def smoke_test(artifact: Artifact, options: SmokeOptions) -> ArtifactReport:
+    """Test one artifact in a clean environment of its own.
+
+    Raises:
+        SmokeError: the test itself does not work here.
+    """
+    with tempfile.TemporaryDirectory(prefix="smoke-", dir=options.scratch) as scratch:
+        context = SmokeContext(options.host, Path(scratch), options.environment)
+        installation = INSTALLERS[artifact.kind](artifact.path, context)
+        levels = [_integrity(installation)]
+        if levels[0].status is Status.PASSED:
+            levels += _run_levels(installation, context, options)
+        described = options.host.reason if isinstance(options.host, NotRun) else options.host.describe()
+        return ArtifactReport(
+            artifact.kind, artifact.path.name, artifact.size, artifact.sha256, described, tuple(levels)
+        )
+
+
+def _integrity(installation: Installation) -> LevelResult:
+    faults = compare(installation.lock, find_files(installation.libraries))
+    return _level(Level.INTEGRITY, faults)
+
+
+def _level(level: Level, faults: list[Fault]) -> LevelResult:
+    status = Status.FAILED if faults else Status.PASSED
+    return LevelResult(level, status, "; ".join(str(fault) for fault in faults))
+
+
+def _run_levels(
+    installation: Installation, context: SmokeContext, options: SmokeOptions
+) -> list[LevelResult]:
+    host = context.host
+    if isinstance(host, NotRun) or installation.not_run:
+        reason = installation.not_run
+        return [
+            LevelResult(level, Status.NOT_RUN, reason) for level in (Level.LOAD, Level.CONVOLUTION)
+        ]
+    trap = _trap(host, installation, context.scratch)
+    outcomes = {
+        name: _run_check(host, check, (*options.poison, trap.folder), context.scratch)
+        for name, check in installation.checks.items()
+    }
+    return [_load(host, installation, outcomes), convolution_result(next(iter(outcomes.values())))]
+
+
+def _trap(host: Host, installation: Installation, scratch: Path) -> Trap:
+    lock = installation.lock
+    names = [file.name for file in lock.runtime_files]
+    trap = lay_trap(host, lock.identity.platform, names, scratch / "trap")
+    alone = scratch / "probe alone" / PROBE_NAME[lock.identity.platform.is_windows]
+    alone.parent.mkdir()
+    alone.write_bytes(probe_executable(lock.identity))
+    alone.chmod(0o755)
+    check_trap(host, alone, trap)
+    return trap
+
+
+def _run_check(host: Host, check: Check, poison: tuple[Path, ...], cwd: Path) -> ProbeOutcome:
+    environment = host.search_path([*check.search_first, *poison])
+    return run_probe(host, check.argv, environment=environment, cwd=cwd)
+
+
+def _load(
+    host: Host, installation: Installation, outcomes: Mapping[str, ProbeOutcome]
+) -> LevelResult:
+    """Sum up the checks: the first that failed, with every check's report as facts."""
+    inside = host.path_argument(installation.libraries)
+    names = [file.name for file in installation.lock.runtime_files]
+    results = {
+        name: load_result(
+            outcome, names if installation.checks[name].every_library else [], inside
+        )
+        for name, outcome in outcomes.items()
+    }
+    failed = [
+        f"{name}: {result.reason}"
+        for name, result in results.items()
+        if result.status is Status.FAILED
+    ]
+    facts = {name: result.facts["probe"] for name, result in results.items()}
+    status = Status.FAILED if failed else Status.PASSED
+    return LevelResult(Level.LOAD, status, "; ".join(failed), facts)

@@ -1,0 +1,115 @@
+"""Unpacking an archive once into a private folder, hashing on the way.
+
+Every member is inflated exactly once, by as many threads as there are cores: inflating
+and hashing release the interpreter's lock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bundler.archive import Archive
+from bundler.errors import ArchiveError, Fault, RefusedError
+from bundler.inventory import common_root
+from bundler.zip_directory import ZipEntry
+
+
+@dataclass(frozen=True)
+class StagedFile:
+    """One member, unpacked.
+
+    Args:
+        path: posix path inside the archive, without its root folder.
+        entry: where the member lies in the archive, for copying its stream.
+        location: where it was unpacked to.
+        sha256: lowercase hex SHA-256 of the unpacked bytes.
+    """
+
+    path: str
+    entry: ZipEntry
+    location: Path
+    sha256: str
+
+
+@contextmanager
+def staging_folder(output: Path) -> Iterator[Path]:
+    """Make a private folder inside the output folder, and remove it whatever happens.
+
+    Beside the output rather than in the system's temporary folder, which is often a
+    small memory disk; the payload is more than a gigabyte.
+    """
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=".cudnn-staging-", dir=output))
+    except OSError as error:
+        raise RefusedError(
+            f"cannot write to {output}: {error.strerror}",
+            next_step="choose another folder with -o, or mend its rights",
+        ) from error
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def stage(archive: Archive, folder: Path) -> tuple[StagedFile, ...]:
+    """Unpack and hash every member.
+
+    Args:
+        archive: structurally sound and trusted.
+        folder: an empty folder of ours.
+
+    Returns:
+        the files, sorted by path.
+
+    Raises:
+        ArchiveError: members are damaged; lists all of them.
+        RefusedError: the disk is full or the folder not writable.
+    """
+    root = common_root([entry.name for entry in archive.entries])
+
+    def work(entry: ZipEntry) -> StagedFile | Fault:
+        return _stage_one(archive, entry, entry.name.removeprefix(root), folder)
+
+    largest_first = sorted(archive.entries, key=lambda entry: -entry.compressed_size)
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        results = list(pool.map(work, largest_first))
+    faults = [result for result in results if isinstance(result, Fault)]
+    if faults:
+        raise ArchiveError(
+            f"{archive.name} is damaged",
+            next_step="fetch it again; never repair it",
+            faults=sorted(faults, key=str),
+        )
+    archive.check_unchanged()
+    staged = [result for result in results if isinstance(result, StagedFile)]
+    return tuple(sorted(staged, key=lambda file: file.path))
+
+
+def _stage_one(archive: Archive, entry: ZipEntry, path: str, folder: Path) -> StagedFile | Fault:
+    location = folder.joinpath(*path.split("/"))
+    sha256 = hashlib.sha256()
+    try:
+        location.parent.mkdir(parents=True, exist_ok=True)
+        with location.open("xb") as stream:
+            for chunk in archive.read(entry):
+                sha256.update(chunk)
+                stream.write(chunk)
+    except ArchiveError as error:
+        return error.faults[0]
+    except OSError as error:
+        raise RefusedError(
+            f"cannot unpack {path}: {error.strerror}",
+            why=f"{folder.parent} is full or not writable",
+            next_step=f"free {entry.size} bytes there, or choose another folder with -o",
+        ) from error
+    return StagedFile(path, entry, location, sha256.hexdigest())
+
