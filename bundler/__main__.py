@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
 import tempfile
-import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bundler import pipeline, presentation
-from bundler.artifacts.reading import kind_of, open_artifact
+from bundler.artifacts.reading import kind_of, open_artifact, read_artifact_lock
 from bundler.command_line import Arguments, parse
 from bundler.errors import BundlerError, Fault, MissingError, SmokeError
+from bundler.progress import Progress, show_progress
 from bundler.smoke.report import ArtifactReport, Level, Result, Status
 
 
@@ -38,7 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and give its exit code."""
     arguments = parse(sys.argv[1:] if argv is None else argv)
     try:
-        outcome = VERBS[arguments.verb](arguments)
+        with show_progress(sys.stderr) as progress:
+            outcome = VERBS[arguments.verb](arguments, progress)
     except BundlerError as error:
         outcome = Outcome(presentation.error_document(error), (), error)
     except KeyboardInterrupt:
@@ -46,8 +48,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except Exception:  # noqa: BLE001 - the last resort: exit code 1 means a bug
         traceback.print_exc()
-        print("this is a bug in cudnn-bundler; please report the lines above", file=sys.stderr)
-        return 1
+        bug = BundlerError("this is a bug in cudnn-bundler", next_step="report the lines above")
+        outcome = Outcome(presentation.error_document(bug), (), bug)
+    # A file's name may hold what the encoding of the output lacks.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     if arguments.as_json:
         print(json.dumps(outcome.document, indent=1, sort_keys=True))
     else:
@@ -58,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return outcome.error.exit_code
 
 
-def _build(arguments: Arguments) -> Outcome:
+def _build(arguments: Arguments, progress: Progress) -> Outcome:
     options = pipeline.BuildOptions(
         ingest=_ingest_options(arguments, arguments.output),
         output=arguments.output,
@@ -66,16 +71,16 @@ def _build(arguments: Arguments) -> Outcome:
         artifacts=arguments.options,
         smoke=arguments.smoke,
     )
-    result = pipeline.build(options, os.environ, _progress())
+    result = pipeline.build(options, os.environ, progress)
     document, lines = presentation.build_document(result), presentation.build_lines(result)
     return Outcome(document, lines, _verdict(result.reports, require_gpu=False))
 
 
-def _verify(arguments: Arguments) -> Outcome:
+def _verify(arguments: Arguments, progress: Progress) -> Outcome:
     path = arguments.paths[0]
     if kind_of(path) is None:
         scratch = Path(tempfile.gettempdir())
-        with pipeline.ingest(_ingest_options(arguments, scratch), _progress()) as release:
+        with pipeline.ingest(_ingest_options(arguments, scratch), progress) as release:
             lock, notes = release.lock, release.notes
     else:
         lock, notes = pipeline.verify_artifact(path, arguments.lock), ()
@@ -83,27 +88,38 @@ def _verify(arguments: Arguments) -> Outcome:
     return Outcome(json.loads(lock.to_bytes()), lines)
 
 
-def _smoke(arguments: Arguments) -> Outcome:
+def _inspect(arguments: Arguments, progress: Progress) -> Outcome:
+    path = arguments.paths[0]
+    kind = kind_of(path)
+    if kind is None:
+        options = _ingest_options(arguments, Path(tempfile.gettempdir()))
+        found = pipeline.inspect_archive(options, progress)
+        lock, notes = found.lock, found.notes
+    else:
+        lock, notes = read_artifact_lock(kind, open_artifact(path).path), ()
+    lines = [path.name, *presentation.lock_lines(lock, notes)]
+    return Outcome({**json.loads(lock.to_bytes()), "notes": list(notes)}, lines)
+
+
+def _smoke(arguments: Arguments, progress: Progress) -> Outcome:
     artifacts = tuple(open_artifact(path) for path in arguments.paths)
     scratch = Path(tempfile.gettempdir())
-    reports = pipeline.smoke(artifacts, scratch, os.environ, _progress())
+    reports = pipeline.smoke(artifacts, scratch, os.environ, progress)
     document = {"smoke": [presentation.smoke_document(report) for report in reports]}
     verdict = _verdict(reports, require_gpu=arguments.require_gpu)
     return Outcome(document, presentation.smoke_lines(reports), verdict)
 
 
-VERBS: dict[str, Callable[[Arguments], Outcome]] = {
+VERBS: dict[str, Callable[[Arguments, Progress], Outcome]] = {
     "build": _build,
     "verify": _verify,
-    "inspect": _verify,
+    "inspect": _inspect,
     "smoke": _smoke,
 }
 
 
 def _ingest_options(arguments: Arguments, scratch: Path) -> pipeline.IngestOptions:
-    return pipeline.IngestOptions(
-        arguments.paths[0], arguments.manifest, arguments.sha256, scratch
-    )
+    return pipeline.IngestOptions(arguments.paths[0], arguments.manifest, arguments.sha256, scratch)
 
 
 def _verdict(reports: Sequence[ArtifactReport], *, require_gpu: bool) -> BundlerError | None:
@@ -130,15 +146,6 @@ def _reason(report: ArtifactReport) -> str:
         for level in report.levels
         if level.level is Level.CONVOLUTION and level.status is not Status.PASSED
     )
-
-
-def _progress() -> pipeline.Progress:
-    start = time.monotonic()
-
-    def report(step: str) -> None:
-        print(f"[{time.monotonic() - start:6.1f} s] {step}", file=sys.stderr, flush=True)
-
-    return report
 
 
 if __name__ == "__main__":

@@ -30,14 +30,31 @@ _FORMATS = (
     (b"PK\x03\x04", "zip"),
     (b"PK\x05\x06", "an empty zip"),
     (b"PK\x07\x08", "one part of a zip split over several files"),
+    (b"PK00PK\x03\x04", "one part of a zip split over several files"),
     (b"\xfd7zXZ\x00", "a tar.xz, NVIDIA's format for Linux"),
     (b"\x1f\x8b", "a gzip file (tgz), NVIDIA's older format for Linux"),
     (b"MZ", "a Windows program, perhaps an installer"),
     (b"Rar!", "a RAR file"),
     (b"7z\xbc\xaf\x27\x1c", "a 7-Zip file"),
     (b"\x7fELF", "a Linux program"),
-    (b"version https://git-lfs", "a Git LFS pointer, not the file itself"),
+    (b"version https://git-lfs", "a Git LFS pointer, which stands in for a file"),
 )
+_WEB_PAGE = "a web page"
+_MARKUP = (b"<!doctype", b"<html", b"<head", b"<?xml", b"<!--")
+
+
+@dataclass(frozen=True)
+class _SharedFile:
+    """One open file that several threads read."""
+
+    name: str
+    stream: BinaryIO
+    lock: threading.Lock
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        with self.lock, _reading(self.name):
+            self.stream.seek(offset)
+            return self.stream.read(length)
 
 
 @dataclass(frozen=True)
@@ -53,8 +70,7 @@ class Archive:
     name: str
     size: int
     entries: tuple[ZipEntry, ...]
-    _stream: BinaryIO
-    _lock: threading.Lock
+    _file: _SharedFile
     _stamp: tuple[int, int]
 
     def read_raw(self, entry: ZipEntry) -> Iterator[bytes]:
@@ -65,9 +81,9 @@ class Archive:
         """
         position, left = entry.data_offset, entry.compressed_size
         while left:
-            chunk = _read_at(self._stream, self._lock, position, min(CHUNK, left))
+            chunk = self._file.read_at(position, min(CHUNK, left))
             if not chunk:
-                raise _damaged(entry.name, "the file ends in the middle of it")
+                raise _damaged(entry.name, "is cut off: the archive ends in the middle of it")
             yield chunk
             position, left = position + len(chunk), left - len(chunk)
 
@@ -85,13 +101,19 @@ class Archive:
         for chunk in _inflate(entry, chunks) if entry.method == DEFLATED else chunks:
             size += len(chunk)
             if size > entry.size:
-                raise _damaged(entry.name, f"it is longer than the {entry.size} bytes it declares")
+                raise _damaged(
+                    entry.name,
+                    f"is damaged: it unpacks to more than the {entry.size:,} bytes it declares",
+                )
             crc32 = zlib.crc32(chunk, crc32)
             yield chunk
         if size != entry.size:
-            raise _damaged(entry.name, f"it has {size} of the {entry.size} bytes it declares")
+            raise _damaged(
+                entry.name,
+                f"is damaged: it unpacks to {size:,} of the {entry.size:,} bytes it declares",
+            )
         if crc32 != entry.crc32:
-            raise _damaged(entry.name, "its checksum (CRC-32) is wrong")
+            raise _damaged(entry.name, "is damaged: its checksum (CRC-32) is wrong")
 
     def check_unchanged(self) -> None:
         """Make sure nobody wrote to the file since it was opened.
@@ -99,7 +121,7 @@ class Archive:
         Raises:
             ArchiveError: its size or modification time changed.
         """
-        if _stamp(self._stream) != self._stamp:
+        if _stamp(self._file.stream) != self._stamp:
             raise ArchiveError(
                 f"{self.name} changed while it was being read",
                 why="another program is writing to it, perhaps an unfinished download",
@@ -115,25 +137,59 @@ def open_archive(path: Path) -> Iterator[tuple[Archive, ArchiveDigest]]:
     the hash that was found.
 
     Raises:
-        UsageError: there is no such file.
+        UsageError: there is no such file, or it may not be read.
         ArchiveError: it is not a zip, damaged, or refused for its structure.
     """
-    if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
-        raise UsageError(f"{path} {what}", next_step="give the path of NVIDIA's archive")
-    with path.open("rb") as stream:
-        lock = threading.Lock()
-        stamp = _stamp(stream)
-        _check_format(path.name, stream.read(1024), stamp[0])
-        digest = digest_stream(stream)
+    with _open(path) as stream:
+        file = _SharedFile(path.name, stream, threading.Lock())
+        with _reading(path.name):
+            stamp = _stamp(stream)
+            _check_format(path.name, stream.read(1024), stamp[0])
+            digest = digest_stream(stream)
+        entries = _read_entries(file, digest)
+        yield Archive(path.name, digest.size, entries, file, stamp), digest
 
-        def read_at(offset: int, length: int) -> bytes:
-            return _read_at(stream, lock, offset, length)
 
-        entries = read_directory(read_at, digest.size)
+def _open(path: Path) -> BinaryIO:
+    try:
+        if path.is_file():
+            return path.open("rb")
+        what = "is a folder" if path.is_dir() else "is not a file" if path.exists() else ""
+        raise UsageError(
+            f"{path} {what or 'does not exist'}", next_step="give the path of NVIDIA's archive"
+        )
+    except OSError as error:
+        raise UsageError(
+            f"cannot open {path}: {error.strerror}",
+            next_step="give the path of a file that you may read",
+        ) from error
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ArchiveError(
+            f"{name} cannot be read: {error.strerror}",
+            why="the disk or the network share that it lies on fails",
+            next_step="copy the archive to a local disk and run the command again",
+        ) from error
+
+
+def _read_entries(file: _SharedFile, digest: ArchiveDigest) -> tuple[ZipEntry, ...]:
+    try:
+        entries = read_directory(file.read_at, digest.size)
         _check_bomb(entries, digest.size)
-        archive = Archive(path.name, digest.size, entries, stream, lock, stamp)
-        yield archive, digest
+    except ArchiveError as error:
+        found = f"the file has {digest.size:,} bytes and SHA-256 {digest.sha256}"
+        raise ArchiveError(
+            f"{file.name}: {error.what}",
+            why=f"{error.why}; {found}" if error.why else found,
+            next_step=error.next_step,
+            faults=error.faults,
+        ) from error
+    return entries
 
 
 def digest_stream(stream: BinaryIO) -> ArchiveDigest:
@@ -152,25 +208,22 @@ def _stamp(stream: BinaryIO) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def _read_at(stream: BinaryIO, lock: threading.Lock, offset: int, length: int) -> bytes:
-    with lock:
-        stream.seek(offset)
-        return stream.read(length)
-
-
 def _inflate(entry: ZipEntry, chunks: Iterator[bytes]) -> Iterator[bytes]:
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
     try:
         for chunk in chunks:
             data = chunk
-            while data:
+            while data and not inflater.eof:
                 yield inflater.decompress(data, CHUNK)
                 data = inflater.unconsumed_tail
+            # Stopped here, for zlib would keep everything that follows in memory.
+            if data or inflater.unused_data:
+                raise _damaged(entry.name, "is damaged: bytes follow its compressed stream")
         yield inflater.flush()
     except zlib.error as error:
-        raise _damaged(entry.name, "its compressed stream is broken") from error
-    if not inflater.eof or inflater.unused_data:
-        raise _damaged(entry.name, "its compressed stream does not end where it should")
+        raise _damaged(entry.name, "is damaged: its compressed stream is broken") from error
+    if not inflater.eof:
+        raise _damaged(entry.name, "is cut off: its compressed stream has no end")
 
 
 def _damaged(name: str, what: str) -> ArchiveError:
@@ -192,9 +245,13 @@ def _check_format(name: str, head: bytes, size: int) -> None:
             next_step="use the windows-x86_64 archive of the same release",
         )
     next_step = "fetch the archive again; a cuDNN archive is hundreds of megabytes"
-    if kind == "a web page":
-        next_step = "NVIDIA's download needs a login or another address: open the page, log in, retry"
-    raise ArchiveError(f"{name} is {kind} ({size} bytes), not a cuDNN archive", next_step=next_step)
+    if kind == _WEB_PAGE:
+        next_step = (
+            "NVIDIA's download needs a login or another address: open the page, log in, retry"
+        )
+    raise ArchiveError(
+        f"{name} is {kind}, not a cuDNN archive ({size:,} bytes)", next_step=next_step
+    )
 
 
 def _format_of(head: bytes) -> str:
@@ -203,20 +260,21 @@ def _format_of(head: bytes) -> str:
     for magic, kind in _FORMATS:
         if head.startswith(magic):
             return kind
-    if head.lstrip().lower().startswith((b"<!doctype html", b"<html", b"<?xml")):
-        return "a web page"
     if head[257:262] == b"ustar":
         return "a tar file"
     if not head.strip(b"\0"):
-        return "nothing but zero bytes"
-    return "not a zip file"
+        return "filled with zeros, as an unfinished download may be"
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    if text.startswith(_MARKUP):
+        return _WEB_PAGE
+    return "of no known format"
 
 
 def _check_bomb(entries: tuple[ZipEntry, ...], size: int) -> None:
     unpacked = sum(entry.size for entry in entries)
     if unpacked > MAXIMUM_UNPACKED or unpacked > max(MAXIMUM_RATIO * size, 64 * CHUNK):
         raise ArchiveError(
-            f"the archive declares {unpacked} unpacked bytes in {size}",
+            f"it declares {unpacked:,} unpacked bytes in {size:,}",
             why="no cuDNN archive comes near that; this is what a zip bomb looks like",
             next_step="fetch NVIDIA's own archive",
         )

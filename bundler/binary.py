@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, overload
+from typing import BinaryIO, cast, overload
 
 import pefile
 
@@ -18,8 +18,10 @@ from bundler.run_time_names import scan
 
 _MACHINES = {0x8664: "x86_64", 0x14C: "x86", 0xAA64: "arm64", 0x1C4: "arm"}
 _DIRECTORIES = [
-    pefile.DIRECTORY_ENTRY[f"IMAGE_DIRECTORY_ENTRY_{name}"]
-    for name in ("EXPORT", "IMPORT", "DELAY_IMPORT", "RESOURCE")
+    pefile.DIRECTORY_ENTRY["IMAGE_DIRECTORY_ENTRY_EXPORT"],
+    pefile.DIRECTORY_ENTRY["IMAGE_DIRECTORY_ENTRY_IMPORT"],
+    pefile.DIRECTORY_ENTRY["IMAGE_DIRECTORY_ENTRY_DELAY_IMPORT"],
+    pefile.DIRECTORY_ENTRY["IMAGE_DIRECTORY_ENTRY_RESOURCE"],
 ]
 _SECURITY = pefile.DIRECTORY_ENTRY["IMAGE_DIRECTORY_ENTRY_SECURITY"]
 _EXECUTABLE = 0x20000000
@@ -59,7 +61,7 @@ def read_binary_facts(path: Path) -> BinaryFacts | Fault:
     with path.open("rb") as stream:
         window = _FileWindow(stream, path.stat().st_size)
         try:
-            image = pefile.PE(data=window, fast_load=True)
+            image = pefile.PE(data=cast("bytes", window), fast_load=True)
             image.parse_data_directories(directories=_DIRECTORIES)
             fault = _structure_fault(image, len(window))
             return Fault(path.name, fault) if fault else _facts(image, stream)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bundler import __version__
@@ -67,7 +67,7 @@ class Arguments:
     manifest: Path | None = None
     sha256: str | None = None
     lock: Path | None = None
-    options: ArtifactOptions = ArtifactOptions()
+    options: ArtifactOptions = field(default_factory=ArtifactOptions)
     smoke: bool = True
     require_gpu: bool = False
 
@@ -75,19 +75,19 @@ class Arguments:
 def parse(argv: Sequence[str]) -> Arguments:
     """Read the command line; wrong usage ends the process with exit code 2."""
     found = _parser().parse_args(argv)
-    values = vars(found)
-    fields = {
-        name: values[name]
-        for name in ("output", "manifest", "sha256", "lock", "smoke", "require_gpu")
-        if name in values
-    }
-    if found.verb == "build":
-        fields["options"] = ArtifactOptions(
-            found.cuda_from, found.conda_level, found.conda_engine
-        )
-        fields["kinds"] = tuple(dict.fromkeys(found.only)) if found.only else tuple(ArtifactKind)
-    paths = found.path if isinstance(found.path, list) else [found.path]
-    return Arguments(found.verb, tuple(paths), found.json, **fields)
+    return Arguments(
+        verb=found.verb,
+        paths=tuple(found.path) if isinstance(found.path, list) else (found.path,),
+        as_json=found.json,
+        output=found.output,
+        kinds=tuple(dict.fromkeys(found.only or ArtifactKind)),
+        manifest=found.manifest,
+        sha256=found.sha256,
+        lock=found.lock,
+        options=ArtifactOptions(found.cuda_from, found.conda_level, found.conda_engine),
+        smoke=found.smoke,
+        require_gpu=found.require_gpu,
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -98,6 +98,11 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    # For the verbs that lack the option.
+    parser.set_defaults(
+        output=Path("dist"), only=None, manifest=None, sha256=None, lock=None,
+        smoke=True, require_gpu=False, **vars(ArtifactOptions()),
+    )  # fmt: skip
     parser.add_argument("--version", action="version", version=f"cudnn-bundler {__version__}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     _add_build(verbs)

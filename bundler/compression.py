@@ -26,14 +26,14 @@ def open_zstd_writer(path: Path, level: int) -> BinaryIO:
         path: of the new file.
         level: 1 to 22.
     """
-    options = {
+    options: dict[int, int] = {
         zstd.CompressionParameter.compression_level: level,
         zstd.CompressionParameter.nb_workers: ZSTD_WORKERS,
         zstd.CompressionParameter.checksum_flag: 1,
     }
-    return cast(BinaryIO, zstd.ZstdFile(path, "w", options=options))
+    return cast("BinaryIO", zstd.ZstdFile(path, "wb", options=options))
 
 
 def open_zstd_reader(stream: IO[bytes]) -> BinaryIO:
     """Decompress a stream while it is read."""
-    return cast(BinaryIO, zstd.ZstdFile(stream))
+    return cast("BinaryIO", zstd.ZstdFile(stream))

@@ -17,6 +17,8 @@ _TOP_FOLDERS = frozenset({"bin", "include", "lib", "lib64", "targets"})
 _LICENCE = re.compile(r"(licen[cs]e|eula|nvidia_sla.*)(\.(txt|rtf|pdf|md))?", re.IGNORECASE)
 MAIN_LIBRARY = re.compile(r"cudnn64_(\d+)\.dll", re.IGNORECASE)
 CUDNN_LIBRARY = re.compile(r"cudnn[a-z0-9_]*64_\d+\.dll", re.IGNORECASE)
+# Names go unescaped into RECORD, SHA256SUMS, XML and old tar headers.
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,79}")
 
 
 def common_root(paths: Sequence[str]) -> str:
@@ -64,6 +66,11 @@ def inventory_faults(paths: Iterable[tuple[str, Role]]) -> list[Fault]:
         Fault(path, "is the second library of this name; a flat bundle can hold one")
         for path, name in zip(libraries, names, strict=True)
         if names.count(name) > 1
+    ]
+    faults += [
+        Fault(path, "has a name that packages cannot carry: only ASCII letters, digits, _.+- fit")
+        for path in libraries
+        if not _PLAIN_NAME.fullmatch(path.rsplit("/", 1)[-1])
     ]
     mains = sorted({name for name in names if MAIN_LIBRARY.fullmatch(name)})
     if not libraries:

@@ -39,10 +39,10 @@ def library_faults(facts: Facts, identity: ReleaseIdentity) -> list[Fault]:
 
 
 def _machine_faults(facts: Facts) -> Iterator[Fault]:
-    common = Counter(fact.machine for fact in facts.values()).most_common(1)[0][0]
-    for name, fact in facts.items():
-        if fact.machine != common:
-            yield Fault(name, f"is built for {fact.machine}, the others for {common}")
+    for common, _ in Counter(fact.machine for fact in facts.values()).most_common(1):
+        for name, fact in facts.items():
+            if fact.machine != common:
+                yield Fault(name, f"is built for {fact.machine}, the others for {common}")
 
 
 def _version_faults(facts: Facts, identity: ReleaseIdentity) -> Iterator[Fault]:
@@ -78,7 +78,8 @@ def _symbol_faults(facts: Facts, present: Facts) -> Iterator[Fault]:
             exporter = present.get(other.lower())
             absent = sorted(symbols - exporter.exports) if exporter else []
             if absent:
-                what = f"wants {len(absent)} functions that {other} does not offer ({absent[0]})"
+                more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
+                what = f"wants {absent[0]}{more}, which {other} does not offer"
                 yield Fault(name, f"{what}: they are of different builds")
 
 
@@ -89,21 +90,21 @@ def load_order(facts: Facts) -> tuple[str, ...]:
     them in the process already.
 
     Args:
-        facts: by file name, with a closed and acyclic import graph.
+        facts: by file name, with a closed import graph.
     """
     spelling = {name.lower(): name for name in facts}
+    needed = {
+        name: {spelling[other.lower()] for other in fact.imports if other.lower() in spelling}
+        - {name}
+        for name, fact in facts.items()
+    }
+    left = dict.fromkeys(sorted(facts, key=lambda name: (bool(MAIN_LIBRARY.fullmatch(name)), name)))
     ordered: list[str] = []
-
-    def visit(name: str, path: tuple[str, ...]) -> None:
-        if name in ordered or name in path:
-            return
-        for other in sorted(facts[name].imports):
-            if other.lower() in spelling:
-                visit(spelling[other.lower()], (*path, name))
-        ordered.append(name)
-
-    for name in sorted(facts, key=lambda name: (bool(MAIN_LIBRARY.fullmatch(name)), name)):
-        visit(name, ())
+    while left:
+        # Libraries that import each other have no right order; Windows loads them in any.
+        ready = next((name for name in left if not any(n in left for n in needed[name])), None)
+        ordered.append(ready or next(iter(left)))
+        del left[ordered[-1]]
     return tuple(ordered)
 
 

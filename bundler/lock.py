@@ -9,10 +9,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
-from bundler.errors import ArchiveError
-from bundler.names import Platform, ReleaseIdentity, Version
+from bundler.names import ReleaseIdentity
 
 FILE_NAME = "cudnn.lock.json"
 SCHEMA = 1
@@ -172,31 +170,6 @@ class Lock:
         return (text + "\n").encode()
 
 
-def parse_lock(data: bytes, where: str) -> Lock:
-    """Read a lock's bytes.
-
-    Args:
-        data: UTF-8 JSON.
-        where: what to call it in messages.
-
-    Raises:
-        ArchiveError: it is not a lock of a schema this version reads.
-    """
-    try:
-        document = json.loads(data)
-        if document["schema"] != SCHEMA:
-            raise ArchiveError(
-                f"{where} has lock schema {document['schema']!r}; this version reads {SCHEMA}",
-                next_step="use the version of this tool that wrote it, or build again",
-            )
-        return _lock(document)
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ArchiveError(
-            f"{where} is not a lock ({type(error).__name__}: {error})",
-            next_step="build the artifact again from the archive",
-        ) from error
-
-
 def _document(lock: Lock) -> dict[str, object]:
     return {
         "schema": SCHEMA,
@@ -230,35 +203,3 @@ def _file_document(file: LockedFile) -> dict[str, object]:
     if file.library is not None:
         document["library"] = vars(file.library)
     return document
-
-
-def _lock(document: dict[str, Any]) -> Lock:
-    identity, archive = document["identity"], document["archive"]
-    return Lock(
-        identity=ReleaseIdentity(
-            Version.parse(identity["version"]), identity["cuda"], Platform(identity["platform"])
-        ),
-        archive=LockedArchive(
-            name=archive["name"],
-            size=archive["size"],
-            sha256=archive["sha256"],
-            catalogued=archive["catalogued"],
-            witnesses=tuple(LockedWitness(**item) for item in archive["witnesses"]),
-        ),
-        files=tuple(_locked_file(item) for item in document["files"]),
-        load_order=tuple(document["load_order"]),
-        needs=tuple(_need(item) for item in document["needs"]),
-        warnings=tuple(document["warnings"]),
-    )
-
-
-def _locked_file(item: dict[str, Any]) -> LockedFile:
-    library = item.get("library")
-    if library is not None:
-        names = ("imports", "run_time_names")
-        library = LibraryFacts(**{**library, **{name: tuple(library[name]) for name in names}})
-    return LockedFile(item["path"], item["size"], item["sha256"], Role(item["role"]), library)
-
-
-def _need(item: dict[str, Any]) -> Need:
-    return Need(**{**item, "kind": NeedKind(item["kind"]), "needed_by": tuple(item["needed_by"])})

@@ -64,7 +64,7 @@ class Version:
         Raises:
             ValueError: the text is not one to four dotted numbers.
         """
-        if not re.fullmatch(r"\d{1,6}(\.\d{1,6}){0,3}", text):
+        if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6}){0,3}", text):
             message = f"not a version of one to four numbers: {text!r}"
             raise ValueError(message)
         return cls(tuple(int(part) for part in text.split(".")))
@@ -110,7 +110,7 @@ class ReleaseIdentity:
     @property
     def cuda_major(self) -> int:
         """The CUDA major version."""
-        return int(self.cuda.split(".")[0])
+        return int(self.cuda.split(".", maxsplit=1)[0])
 
     @property
     def stem(self) -> str:
@@ -142,7 +142,7 @@ def cuda_label(cuda: str) -> str:
 
     From CUDA 11 on, NVIDIA's libraries are compatible across one major version.
     """
-    major = cuda.split(".")[0]
+    major = cuda.split(".", maxsplit=1)[0]
     return major if int(major) >= 11 else cuda
 
 
@@ -159,8 +159,8 @@ class ArchiveName:
     is_official: bool
 
 
-_VERSION = r"(?P<version>\d+(?:\.\d+){1,3})"
-_CUDA = r"(?P<cuda>\d+(?:\.\d+)?)"
+_VERSION = r"(?P<version>[0-9]{1,6}(?:\.[0-9]{1,6}){1,3})"
+_CUDA = r"(?P<cuda>[0-9]{1,3}(?:\.[0-9]{1,3})?)"
 _PLATFORM = r"(?P<platform>(?:windows|linux|osx)-?[a-z0-9]*(?:[-_][a-z0-9]+)*?)"
 _GRAMMARS = tuple(
     re.compile(pattern + r"\.(?:zip|tar\.xz|tgz|tar\.gz)", re.IGNORECASE)

@@ -75,7 +75,7 @@ def needs_of(
         version: of the release.
         rules: the table.
     """
-    libraries = list(payload)
+    libraries = sorted(payload, key=lambda file: file.name)
     own = {file.name.lower() for file in libraries}
     users: dict[str, set[str]] = {}
     spelling: dict[str, str] = {}
@@ -90,9 +90,7 @@ def needs_of(
     return tuple(need for need in found if need is not None)
 
 
-def _need(
-    name: str, users: set[str], version: Version, rules: tuple[NeedRule, ...]
-) -> Need | None:
+def _need(name: str, users: set[str], version: Version, rules: tuple[NeedRule, ...]) -> Need | None:
     rule = next((rule for rule in rules if rule.applies(name, version)), None)
     needed_by = tuple(sorted(users))
     if rule is None:

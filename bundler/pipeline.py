@@ -10,25 +10,37 @@ from pathlib import Path
 from bundler.archive import open_archive
 from bundler.artifacts import Artifact, ArtifactKind, ArtifactOptions, app_local, conda, wheel
 from bundler.artifacts.reading import open_artifact, read_artifact_files, read_artifact_lock
-from bundler.errors import ReleaseError, UsageError
+from bundler.errors import ArchiveError, ReleaseError, UsageError
 from bundler.integrity import compare
 from bundler.library_set import EXPECTED_TABLE, load_expectations
-from bundler.lock import Lock, parse_lock
+from bundler.lock import Lock
+from bundler.lock_reading import parse_lock
 from bundler.manifest import parse_manifest
 from bundler.names import Platform
 from bundler.needs import TABLE, load_rules
+from bundler.progress import Progress
 from bundler.recipe_data import builtin_catalogue, read_recipe
-from bundler.release import Candidate, ReleaseTables, ValidatedRelease, validate
+from bundler.release import (
+    Candidate,
+    Examination,
+    ReleaseTables,
+    ValidatedRelease,
+    examine,
+    validate,
+)
 from bundler.reproducible import write_bytes
 from bundler.smoke.host import NotRun
 from bundler.smoke.report import FILE_NAME, ArtifactReport, report_bytes
 from bundler.smoke.smoke_test import SmokeOptions, smoke_test
 from bundler.smoke.wine import find_host
 from bundler.staging import stage, staging_folder
-from bundler.trust import GivenWitnesses, decide, normalise_sha256
-
-Progress = Callable[[str], None]
-"""Called with a few words as each step begins."""
+from bundler.trust import (
+    ArchiveDigest,
+    GivenWitnesses,
+    TrustDecision,
+    decide,
+    normalise_sha256,
+)
 
 BUILDERS = {
     ArtifactKind.APP_LOCAL: app_local.build,
@@ -100,17 +112,48 @@ def ingest(options: IngestOptions, progress: Progress) -> Iterator[ValidatedRele
         ArchiveError: it is not what it claims.
         ReleaseError: it is not fit to ship.
     """
+    with _candidate(options, _trust, progress) as candidate:
+        yield validate(candidate, release_tables())
+        candidate.archive.check_unchanged()
+
+
+def inspect_archive(options: IngestOptions, progress: Progress) -> Examination:
+    """Say what an archive holds, whether or not anybody vouches for it.
+
+    Raises:
+        ArchiveError: it is damaged.
+        ReleaseError: it is not fit to ship.
+    """
+    with _candidate(options, _trust_or_doubt, progress) as candidate:
+        return examine(candidate, release_tables())
+
+
+@contextmanager
+def _candidate(options: IngestOptions, trust: _Trust, progress: Progress) -> Iterator[Candidate]:
     given = _given_witnesses(options)
     with ExitStack() as stack:
         progress(f"reading {options.archive.name}")
         archive, digest = stack.enter_context(open_archive(options.archive))
-        trust = decide(digest, archive.name, given, builtin_catalogue())
+        decision = trust(digest, archive.name, given)
         scratch = stack.enter_context(staging_folder(options.scratch))
         progress(f"unpacking {len(archive.entries)} files")
         files = stage(archive, scratch / "archive")
         progress("validating")
-        yield validate(Candidate(archive, digest, trust, files, scratch), release_tables())
-        archive.check_unchanged()
+        yield Candidate(archive, digest, decision, files, scratch)
+
+
+_Trust = Callable[[ArchiveDigest, str, GivenWitnesses], TrustDecision]
+
+
+def _trust(digest: ArchiveDigest, name: str, given: GivenWitnesses) -> TrustDecision:
+    return decide(digest, name, given, builtin_catalogue())
+
+
+def _trust_or_doubt(digest: ArchiveDigest, name: str, given: GivenWitnesses) -> TrustDecision:
+    try:
+        return _trust(digest, name, given)
+    except ArchiveError as error:
+        return TrustDecision((), None, (str(error),))
 
 
 def _given_witnesses(options: IngestOptions) -> GivenWitnesses:
@@ -138,9 +181,7 @@ def release_tables() -> ReleaseTables:
     )
 
 
-def build(
-    options: BuildOptions, environment: Mapping[str, str], progress: Progress
-) -> BuildResult:
+def build(options: BuildOptions, environment: Mapping[str, str], progress: Progress) -> BuildResult:
     """Do the main job: validate, write the artifacts, test them.
 
     Args:

@@ -7,7 +7,7 @@ else, so no artifact can be built from bytes that were not checked.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from pathlib import Path
 
 from bundler.archive import Archive
@@ -72,10 +72,11 @@ class ValidatedRelease:
     payload: tuple[PayloadFile, ...]
     licence: PayloadFile
     scratch: Path
-    _seal: object
+    # Not kept, so that `dataclasses.replace` cannot carry it over to a changed copy.
+    seal: InitVar[object]
 
-    def __post_init__(self) -> None:
-        if self._seal is not _SEAL:
+    def __post_init__(self, seal: object) -> None:
+        if seal is not _SEAL:
             message = "a ValidatedRelease is made by release.validate only"
             raise TypeError(message)
 
@@ -112,8 +113,34 @@ class ReleaseTables:
     expectations: Mapping[int, Mapping[str, Version | None]]
 
 
+@dataclass(frozen=True)
+class Examination:
+    """What an archive holds, whoever vouches for it; nothing can be built from it.
+
+    Args:
+        lock: all facts.
+        notes: what trust and the file's name leave to say.
+    """
+
+    lock: Lock
+    notes: tuple[str, ...]
+
+
 def validate(candidate: Candidate, tables: ReleaseTables) -> ValidatedRelease:
-    """Check everything inside the archive and lock it.
+    """Check everything inside a trusted archive and lock it.
+
+    Raises:
+        ReleaseError: the release is not fit to ship; lists every fault.
+        ValueError: nobody vouches for the archive; a caller skipped `trust.decide`.
+    """
+    if not candidate.trust.agreed:
+        message = "an archive without a witness cannot become a release"
+        raise ValueError(message)
+    return _sealed(candidate, examine(candidate, tables))
+
+
+def examine(candidate: Candidate, tables: ReleaseTables) -> Examination:
+    """Check everything inside an archive.
 
     Raises:
         ReleaseError: the release is not fit to ship; lists every fault.
@@ -137,7 +164,7 @@ def validate(candidate: Candidate, tables: ReleaseTables) -> ValidatedRelease:
     if faults or verdict.identity is None:
         raise _unfit(candidate.archive.name, faults)
     lock = _lock(candidate, verdict.identity, _Contents(roles, facts), tables)
-    return _sealed(candidate, lock, (*candidate.trust.warnings, *verdict.notes))
+    return Examination(lock, (*candidate.trust.warnings, *verdict.notes))
 
 
 @dataclass(frozen=True)
@@ -181,19 +208,20 @@ def _locked_file(file: StagedFile, contents: _Contents) -> LockedFile:
     )
 
 
-def _sealed(candidate: Candidate, lock: Lock, notes: tuple[str, ...]) -> ValidatedRelease:
+def _sealed(candidate: Candidate, examination: Examination) -> ValidatedRelease:
+    lock = examination.lock
     staged = {file.path: file for file in candidate.files}
     pairs = [PayloadFile(file, staged[file.path]) for file in lock.files]
     payload = [pair for pair in pairs if pair.locked.role is Role.RUNTIME]
     licences = [pair for pair in pairs if pair.locked.role is Role.LICENCE]
     return ValidatedRelease(
         lock=lock,
-        notes=notes,
+        notes=examination.notes,
         archive=candidate.archive,
         payload=tuple(sorted(payload, key=lambda pair: pair.name)),
         licence=licences[0],
         scratch=candidate.scratch,
-        _seal=_SEAL,
+        seal=_SEAL,
     )
 
 
@@ -235,9 +263,7 @@ def _library_facts(facts: BinaryFacts | None) -> LibraryFacts | None:
 def _version_headers(files: Sequence[StagedFile]) -> bytes:
     """Join the headers that define the version, `cudnn_version.h` since cuDNN 8."""
     names = {"cudnn_version.h", "cudnn.h"}
-    return b"\n".join(
-        _head(file.location) for file in files if file.location.name.lower() in names
-    )
+    return b"\n".join(_head(file.location) for file in files if file.location.name.lower() in names)
 
 
 def _head(path: Path) -> bytes:

@@ -72,6 +72,23 @@ class OutputFile:
 
 
 @contextmanager
+def refusing_to_write(path: Path) -> Iterator[None]:
+    """Turn every failure of the system inside the block into one about a path.
+
+    Raises:
+        RefusedError: the folder is full, not writable, or the old file is in use.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise RefusedError(
+            f"cannot write {path}: {error.strerror or error}",
+            why="the disk is full, the folder is not writable, or the old file is in use",
+            next_step="free space, close the program that has it open, or choose another folder",
+        ) from error
+
+
+@contextmanager
 def atomic_output(path: Path) -> Iterator[OutputFile]:
     """Write a file that appears at its path whole or not at all.
 
@@ -83,22 +100,17 @@ def atomic_output(path: Path) -> Iterator[OutputFile]:
     """
     partial: Path | None = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
-        partial = Path(name)
-        with os.fdopen(descriptor, "wb") as stream:
-            yield OutputFile(stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        # mkstemp's 0600 would keep a package from being served.
-        partial.chmod(FILE_MODE)
-        partial.replace(path)
-    except OSError as error:
-        raise RefusedError(
-            f"cannot write {path}: {error.strerror or error}",
-            why="the disk is full, the folder is not writable, or the old file is in use",
-            next_step="free space, close the program that has it open, or choose another folder",
-        ) from error
+        with refusing_to_write(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
+            partial = Path(name)
+            with os.fdopen(descriptor, "wb") as stream:
+                yield OutputFile(stream)
+                stream.flush()
+                os.fsync(stream.fileno())
+            # mkstemp's 0600 would keep a package from being served.
+            partial.chmod(FILE_MODE)
+            partial.replace(path)
     finally:
         if partial is not None:
             with suppress(OSError):

@@ -48,11 +48,11 @@ def staging_folder(output: Path) -> Iterator[Path]:
     """
     try:
         output.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=".cudnn-staging-", dir=output))
+        folder = Path(tempfile.mkdtemp(prefix=".cudnn-staging-", dir=output.absolute()))
     except OSError as error:
         raise RefusedError(
-            f"cannot write to {output}: {error.strerror}",
-            next_step="choose another folder with -o, or mend its rights",
+            f"cannot write to the folder {output}: {error.strerror}",
+            next_step="choose another folder, or mend what is in the way: a file, rights, space",
         ) from error
     try:
         yield folder
@@ -104,12 +104,12 @@ def _stage_one(archive: Archive, entry: ZipEntry, path: str, folder: Path) -> St
                 sha256.update(chunk)
                 stream.write(chunk)
     except ArchiveError as error:
-        return error.faults[0]
+        return error.faults[0] if error.faults else Fault(path, error.what)
     except OSError as error:
+        needed = sum(entry.size for entry in archive.entries)
         raise RefusedError(
             f"cannot unpack {path}: {error.strerror}",
             why=f"{folder.parent} is full or not writable",
-            next_step=f"free {entry.size} bytes there, or choose another folder with -o",
+            next_step=f"make room for {needed:,} bytes there, or choose a folder on another disk",
         ) from error
     return StagedFile(path, entry, location, sha256.hexdigest())
-

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 JsonValue: TypeAlias = "dict[str, JsonValue] | list[JsonValue] | str | int | float | bool | None"
 JsonObject: TypeAlias = dict[str, JsonValue]
 
-MAXIMUM_SIZE = 8 * 1024 * 1024  # bytes; the largest real manifest has 52 kB
+MAXIMUM_SIZE = 2 * 1024 * 1024  # bytes; the largest real manifest has 52 kB
 _MAXIMUM_DEPTH = 16  # levels; real manifests have 4
 _SHOWN_AT_MOST = 80  # characters
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_.\-]{1,80}")
@@ -37,8 +38,8 @@ class _Object(JsonObject):
     def from_pairs(cls, pairs: list[tuple[str, JsonValue]]) -> _Object:
         made = cls(pairs)
         if len(made) != len(pairs):
-            keys = [key for key, _ in pairs]
-            made.duplicates = tuple(key for key in made if keys.count(key) > 1)
+            counts = Counter(key for key, _ in pairs)
+            made.duplicates = tuple(key for key, count in counts.items() if count > 1)
         return made
 
 

@@ -88,7 +88,8 @@ def decide(
     explicit = (ask_manifest(case), ask_sha256(case))
     built_in = ask_catalogue(case)
     faults = [fault for opinion in explicit for fault in opinion.faults]
-    if faults or (built_in.faults and not given.any):
+    entry = catalogue.by_sha256(digest.sha256)
+    if faults or (built_in.faults and (entry is not None or not given.any)):
         raise _disagreement(case, [*built_in.faults, *faults])
     agreed = tuple(o.agreed for o in (built_in, *explicit) if o.agreed is not None)
     if not agreed:
@@ -98,7 +99,7 @@ def decide(
         *_doubts(case, built_in, agreed),
         *(warning for opinion in explicit for warning in opinion.warnings),
     )
-    return TrustDecision(agreed, catalogue.by_sha256(digest.sha256), warnings)
+    return TrustDecision(agreed, entry, warnings)
 
 
 def normalise_sha256(text: str) -> str:

@@ -2,33 +2,34 @@
 
 The standard library's reader is lenient where an attacker wants leniency: it accepts
 data before and after the zip, members that overlap, and local headers that contradict
-the directory. Here every byte range is checked and every fault is listed.
+the directory. Here members and directory must fill the file to the byte, and every fault
+is listed.
 
-Source: PKWARE APPNOTE.TXT 6.3.10, sections 4.3.7, 4.3.12, 4.3.14 to 4.3.16, 4.5.3.
+Source: PKWARE APPNOTE.TXT 6.3.10, sections 4.3.7, 4.3.9, 4.3.12, 4.5.3, 4.6.9.
 """
 
 from __future__ import annotations
 
 import stat
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from bundler import member_names
-from bundler.errors import ArchiveError, Fault
-
-ReadAt = Callable[[int, int], bytes]
-"""Reads `length` bytes at `offset`; gives fewer at the end of the file."""
+from bundler.errors import Fault
+from bundler.zip_end import DirectoryPlace, ReadAt, damage, find_directory, refusal
 
 STORED, DEFLATED = 0, 8
-MAXIMUM_MEMBERS = 10_000
-MAXIMUM_DIRECTORY = 8 * 1024 * 1024
-_END = struct.Struct("<4s4H2LH")
-_END64_LOCATOR = struct.Struct("<4sLQL")
-_END64 = struct.Struct("<4sQ2H2L4Q")
 _ENTRY = struct.Struct("<4s6H3L5H2L")
 _LOCAL = struct.Struct("<4s5H3L2H")
-_METHODS = {1: "Shrink", 6: "Implode", 9: "Deflate64", 12: "bzip2", 14: "LZMA", 93: "Zstandard"}
+_METHODS = {
+    1: "Shrink", 6: "Implode", 9: "Deflate64", 12: "bzip2", 14: "LZMA", 93: "Zstandard",
+    95: "xz", 98: "PPMd", 99: "AES",
+}  # fmt: skip
+_ENCRYPTED, _STREAMED, _UTF_8 = 0x2041, 0x0008, 0x0800
+_ZIP64, _UNICODE_PATH = 0x0001, 0x7075
+_IN_ZIP64 = 0xFFFFFFFF
+"""Stands where the value is in the zip64 extra field."""
 
 
 @dataclass(frozen=True)
@@ -53,23 +54,35 @@ class ZipEntry:
 
 
 @dataclass(frozen=True)
-class _End:
-    offset: int
-    entries: int
-    size: int
-    disk: int
-
-
-@dataclass(frozen=True)
 class _RawEntry:
     name: str
     raw_name: bytes
+    extra: bytes
     flags: int
     method: int
     crc32: int
     sizes: tuple[int, int]
     offset: int
+    disk: int
     attributes: int
+
+    @property
+    def is_folder(self) -> bool:
+        return self.name.endswith("/")
+
+    def fault(self, what: str) -> Fault:
+        return Fault(member_names.shown(self.name), what)
+
+
+@dataclass(frozen=True)
+class _Located:
+    raw: _RawEntry
+    entry: ZipEntry
+    is_streamed: bool
+
+    @property
+    def end(self) -> int:
+        return self.entry.data_offset + self.entry.compressed_size
 
 
 def read_directory(read_at: ReadAt, file_size: int) -> tuple[ZipEntry, ...]:
@@ -82,171 +95,173 @@ def read_directory(read_at: ReadAt, file_size: int) -> tuple[ZipEntry, ...]:
     Raises:
         ArchiveError: with every fault found.
     """
-    end = _find_end(read_at, file_size)
-    raw = list(_raw_entries(read_at(end.offset, end.size), end))
+    place = find_directory(read_at, file_size)
+    raw = list(_raw_entries(read_at(place.offset, place.size), place))
     faults = [fault for entry in raw for fault in _entry_faults(entry)]
-    faults += member_names.collisions(entry.name for entry in raw)
-    entries: list[ZipEntry] = []
-    for item in raw:
-        located = _locate(read_at, item, end.offset)
-        if isinstance(located, Fault):
-            faults.append(located)
-        elif not item.name.endswith("/"):
-            entries.append(located)
-    faults += _overlaps(entries)
+    sound = (entry.name for entry in raw if not any(member_names.faults_of(entry.name)))
+    faults += member_names.collisions(sound)
+    located: list[_Located] = []
+    for entry in raw:
+        found = _locate(read_at, entry, place.offset)
+        if isinstance(found, Fault):
+            faults.append(found)
+        else:
+            located.append(found)
+    # A member that was not found leaves a hole, which is no second fault.
+    if len(located) == len(raw):
+        faults += _layout_faults(read_at, located, place.offset)
     if faults:
-        raise _refusal(faults)
-    return tuple(entries)
+        raise refusal(faults)
+    return tuple(item.entry for item in located if not item.raw.is_folder)
 
 
-def _refusal(faults: Iterable[Fault]) -> ArchiveError:
-    return ArchiveError(
-        "this zip is refused",
-        why="an archive is unpacked only if every entry is safe and means one thing",
-        next_step="fetch NVIDIA's own archive again; do not repack it",
-        faults=dict.fromkeys(faults),
-    )
-
-
-def _damaged(what: str) -> ArchiveError:
-    return ArchiveError(
-        f"the zip is damaged: {what}", next_step="fetch the archive again; never repair it"
-    )
-
-
-def _find_end(read_at: ReadAt, file_size: int) -> _End:
-    tail_offset = max(0, file_size - _END.size - 0xFFFF)
-    tail = read_at(tail_offset, file_size - tail_offset)
-    position = tail.rfind(b"PK\x05\x06")
-    if position < 0 or len(tail) - position < _END.size:
-        message = "its directory is missing, so the end of the file is missing: an unfinished download?"
-        raise _damaged(message)
-    _, disk, start_disk, here, total, size, offset, comment = _END.unpack_from(tail, position)
-    if position + _END.size + comment != len(tail):
-        raise _damaged("bytes follow its directory, or its end is cut off")
-    end_offset = tail_offset + position
-    end = _End(offset, total, size, max(disk, start_disk, int(here != total)))
-    if 0xFFFF in (disk, total) or 0xFFFFFFFF in (size, offset):
-        end, end_offset = _read_end64(read_at, end_offset)
-    _check_end(end, end_offset)
-    return end
-
-
-def _read_end64(read_at: ReadAt, end_offset: int) -> tuple[_End, int]:
-    locator = read_at(max(0, end_offset - _END64_LOCATOR.size), _END64_LOCATOR.size)
-    if len(locator) < _END64_LOCATOR.size or not locator.startswith(b"PK\x06\x07"):
-        raise _damaged("its zip64 locator is missing")
-    _, disk, offset, disks = _END64_LOCATOR.unpack(locator)
-    record = read_at(offset, _END64.size)
-    if len(record) < _END64.size or not record.startswith(b"PK\x06\x06"):
-        raise _damaged("its zip64 directory record is missing")
-    _, _, _, _, here_disk, start_disk, here, total, size, start = _END64.unpack(record)
-    spanned = max(disk, here_disk, start_disk, disks - 1, int(here != total))
-    return _End(start, total, size, spanned), offset
-
-
-def _check_end(end: _End, end_offset: int) -> None:
-    if end.disk:
-        raise _refusal([Fault("", "is one part of a zip split over several files")])
-    if end.entries > MAXIMUM_MEMBERS or end.size > MAXIMUM_DIRECTORY:
-        raise _refusal([Fault("", f"has {end.entries} members, more than a cuDNN archive can have")])
-    if end.offset + end.size != end_offset:
-        raise _refusal([Fault("", "holds data before the zip or a gap in it")])
-
-
-def _raw_entries(directory: bytes, end: _End) -> Iterator[_RawEntry]:
+def _raw_entries(directory: bytes, place: DirectoryPlace) -> Iterator[_RawEntry]:
     position = 0
-    for _ in range(end.entries):
-        if directory[position : position + 4] != b"PK\x01\x02" or (
-            len(directory) - position < _ENTRY.size
-        ):
-            raise _damaged("its directory holds something that is not an entry")
+    for _ in range(place.entries):
+        start = position + _ENTRY.size
+        if directory[position : position + 4] != b"PK\x01\x02" or len(directory) < start:
+            raise damage("its directory holds something that is not an entry")
         fields = _ENTRY.unpack_from(directory, position)
-        lengths = fields[10:13]
-        body = directory[position + _ENTRY.size :][: sum(lengths)]
-        if len(body) < sum(lengths):
-            raise _damaged("its last directory entry is cut off")
-        yield _raw_entry(fields, body[: lengths[0]], body[lengths[0] : lengths[0] + lengths[1]])
-        position += _ENTRY.size + sum(lengths)
+        name_length, extra_length, comment_length = fields[10:13]
+        position = start + name_length + extra_length + comment_length
+        if len(directory) < position:
+            raise damage("its last directory entry is cut off")
+        name_end = start + name_length
+        extra = directory[name_end : name_end + extra_length]
+        yield _raw_entry(fields, directory[start:name_end], extra)
     if position != len(directory):
-        raise _damaged("its directory is longer than its entries")
+        raise damage("its directory is longer than its entries")
 
 
 def _raw_entry(fields: tuple[int, ...], raw_name: bytes, extra: bytes) -> _RawEntry:
-    flags, method, crc32 = fields[3], fields[4], fields[7]
-    compressed, size, offset = fields[8], fields[9], fields[16]
-    if 0xFFFFFFFF in (compressed, size, offset):
-        size, compressed, offset = _zip64_values(extra, (size, compressed, offset))
-    encoding = "utf-8" if flags & 0x800 else "cp437"
+    flags, method, crc32, disk, attributes = (fields[index] for index in (3, 4, 7, 13, 15))
+    values = _with_zip64((fields[9], fields[8], fields[16]), extra)
+    if values is None:
+        raise damage("a zip64 size is missing or cut off")
+    size, compressed, offset = values
+    encoding = "utf-8" if flags & _UTF_8 else "cp437"
     name = member_names.normalise(raw_name.decode(encoding, errors="replace"))
-    return _RawEntry(name, raw_name, flags, method, crc32, (size, compressed), offset, fields[15])
+    sizes = (size, compressed)
+    return _RawEntry(name, raw_name, extra, flags, method, crc32, sizes, offset, disk, attributes)
 
 
-def _zip64_values(extra: bytes, values: tuple[int, int, int]) -> tuple[int, int, int]:
+def _with_zip64(values: tuple[int, ...], extra: bytes) -> tuple[int, ...] | None:
+    """Take those values that did not fit from the zip64 field, where they stand in order."""
+    field = _extra_field(extra, _ZIP64) or b""
+    result = []
+    for value in values:
+        if value != _IN_ZIP64:
+            result.append(value)
+        elif len(field) < 8:
+            return None
+        else:
+            result += struct.unpack_from("<Q", field)
+            field = field[8:]
+    return tuple(result)
+
+
+def _extra_field(extra: bytes, wanted: int) -> bytes | None:
     while len(extra) >= 4:
         identifier, length = struct.unpack_from("<2H", extra)
-        if identifier == 1:
-            field, result = extra[4 : 4 + length], []
-            for value in values:
-                if value == 0xFFFFFFFF:
-                    if len(field) < 8:
-                        raise _damaged("a zip64 size is cut off")
-                    value = struct.unpack_from("<Q", field)[0]  # noqa: PLW2901 - the real value
-                    field = field[8:]
-                result.append(value)
-            return result[0], result[1], result[2]
+        if identifier == wanted:
+            return extra[4 : 4 + length]
         extra = extra[4 + length :]
-    raise _damaged("a zip64 size is missing")
+    return None
 
 
 def _entry_faults(entry: _RawEntry) -> Iterator[Fault]:
-    if "�" in entry.name:
-        yield Fault(entry.name, "has a name that is not valid UTF-8")
     yield from member_names.faults_of(entry.name)
+    yield from (entry.fault(what) for what in (*_kind_faults(entry), *_size_faults(entry)))
+
+
+def _kind_faults(entry: _RawEntry) -> Iterator[str]:
+    if "\ufffd" in entry.name:
+        yield "has a name that is not valid UTF-8"
+    second_name = _extra_field(entry.extra, _UNICODE_PATH)
+    # The field is a version, the CRC of the first name, and the second name.
+    if second_name is not None and second_name[5:].decode(errors="replace") != entry.name:
+        yield "has a second, other name in its extra field"
     mode = entry.attributes >> 16
-    if stat.S_IFMT(mode) not in {0, stat.S_IFREG, stat.S_IFDIR}:
-        what = "a link" if stat.S_ISLNK(mode) else "a device or other special file"
-        yield Fault(entry.name, f"is {what}")
-    if entry.flags & 0x2041:
-        yield Fault(entry.name, "is encrypted")
+    if stat.S_ISLNK(mode):
+        yield "is a link"
+    elif stat.S_IFMT(mode) not in {0, stat.S_IFREG, stat.S_IFDIR}:
+        yield "is a device or other special file"
+    elif stat.S_ISDIR(mode) and not entry.is_folder:
+        yield "is a folder by its mode and a file by its name"
+    if entry.disk:
+        yield "lies in another part of a zip split over several files"
+    if entry.flags & _ENCRYPTED:
+        yield "is encrypted"
     if entry.method not in {STORED, DEFLATED}:
-        method = _METHODS.get(entry.method, f"number {entry.method}")
-        yield Fault(entry.name, f"is compressed by {method}; only Store and Deflate are read")
+        method = _METHODS.get(entry.method, f"method {entry.method}")
+        yield f"is compressed by {method}; only Store and Deflate are read"
+
+
+def _size_faults(entry: _RawEntry) -> Iterator[str]:
     size, compressed = entry.sizes
-    if entry.name.endswith("/") and size:
-        yield Fault(entry.name, "is a folder with content")
+    # Deflate needs two bytes for nothing.
+    if entry.is_folder and (size or compressed > 2):
+        yield "is a folder with content"
     if entry.method == STORED and size != compressed:
-        yield Fault(entry.name, f"is stored, yet declares {size} bytes in {compressed}")
+        yield f"is stored, yet declares {size:,} bytes in {compressed:,}"
     # Deflate cannot do better than 1032 to 1, so more is a lie about one of the sizes.
     if entry.method == DEFLATED and size > 1040 * compressed + 1024:
-        yield Fault(entry.name, f"declares {size} bytes in {compressed}, more than Deflate can")
+        yield f"declares {size:,} bytes in {compressed:,}, more than Deflate can"
 
 
-def _locate(read_at: ReadAt, entry: _RawEntry, directory_offset: int) -> ZipEntry | Fault:
+def _locate(read_at: ReadAt, entry: _RawEntry, directory_offset: int) -> _Located | Fault:
     header = read_at(entry.offset, _LOCAL.size) if entry.offset < directory_offset else b""
     if len(header) < _LOCAL.size or not header.startswith(b"PK\x03\x04"):
-        return Fault(entry.name, "has no local header where the directory says")
-    _, _, flags, method, _, _, crc32, compressed, size, name_length, extra_length = _LOCAL.unpack(
-        header
-    )
-    name = read_at(entry.offset + _LOCAL.size, name_length)
-    if (name, method) != (entry.raw_name, entry.method):
-        return Fault(entry.name, "has a local header that contradicts the directory")
-    declared = (crc32, size, compressed)
+        return entry.fault("has no local header where the directory says")
+    fields = _LOCAL.unpack(header)
+    flags, method, name_length, extra_length = (fields[index] for index in (2, 3, 9, 10))
+    tail = read_at(entry.offset + _LOCAL.size, name_length + extra_length)
+    declared_kind = (tail[:name_length], method, flags & _ENCRYPTED)
+    if declared_kind != (entry.raw_name, entry.method, entry.flags & _ENCRYPTED):
+        return entry.fault("has a local header that contradicts the directory")
+    sizes = _with_zip64((fields[8], fields[7]), tail[name_length:])
+    declared = (fields[6], *sizes) if sizes else None
+    is_streamed = bool((flags | entry.flags) & _STREAMED)
     expected = (entry.crc32, *entry.sizes)
-    streamed = flags & 8 and declared == (0, 0, 0)
-    if not streamed and 0xFFFFFFFF not in declared and declared != expected:
-        return Fault(entry.name, "has other sizes in its local header than in the directory")
+    if declared != expected and not (is_streamed and declared == (0, 0, 0)):
+        return entry.fault("has other sizes in its local header than in the directory")
     data_offset = entry.offset + _LOCAL.size + name_length + extra_length
     size, compressed = entry.sizes
     if data_offset + compressed > directory_offset:
-        return Fault(entry.name, "reaches beyond the end of the data")
-    return ZipEntry(entry.name, entry.method, entry.crc32, size, compressed, data_offset)
+        return entry.fault("reaches beyond the end of the data")
+    found = ZipEntry(entry.name, method, entry.crc32, size, compressed, data_offset)
+    return _Located(entry, found, is_streamed)
 
 
-def _overlaps(entries: Iterable[ZipEntry]) -> Iterator[Fault]:
-    reached = 0
-    for entry in sorted(entries, key=lambda entry: (entry.data_offset, entry.compressed_size)):
-        if entry.data_offset < reached:
-            yield Fault(entry.name, "shares bytes with another member")
-        reached = max(reached, entry.data_offset + entry.compressed_size)
+def _layout_faults(
+    read_at: ReadAt, located: Iterable[_Located], directory_offset: int
+) -> Iterator[Fault]:
+    """Find bytes that belong to two members, and bytes that belong to none."""
+    reached, before = 0, None
+    for item in sorted(located, key=lambda item: (item.raw.offset, item.end)):
+        if item.raw.offset < reached:
+            yield item.raw.fault("shares bytes with another member")
+        elif not _is_filled(read_at(reached, min(item.raw.offset - reached, 25)), before):
+            yield item.raw.fault("has bytes before it that belong to no member")
+        if item.end >= reached:
+            reached, before = item.end, item
+    if not _is_filled(read_at(reached, min(directory_offset - reached, 25)), before):
+        yield Fault("", "has bytes before its directory that belong to no member")
+
+
+def _is_filled(between: bytes, before: _Located | None) -> bool:
+    """Say whether bytes after a member are nothing, or the data descriptor of a streamed one."""
+    if not between or before is None or not before.is_streamed:
+        return not between
+    entry = before.entry
+    values = (entry.crc32, entry.compressed_size, entry.size)
+    forms = {len(form): form for form in _descriptors(values)}
+    return between == forms.get(len(between))
+
+
+def _descriptors(values: tuple[int, int, int]) -> Iterator[bytes]:
+    """Yield the forms that writers give a descriptor: long or short, signed or not."""
+    for form in ("<3L", "<L2Q") if max(values) <= 0xFFFFFFFF else ("<L2Q",):
+        packed = struct.pack(form, *values)
+        yield packed
+        yield b"PK\x07\x08" + packed

@@ -78,6 +78,13 @@ def _cudnn8(version: str) -> list[Target]:
     return [shim, *subs]
 
 
+PROBE = tuple(
+    f"bundler/probe/{chapter}.c"
+    for chapter in (
+        *("cudnn_check", "deaths", "driver", "engines", "library", "report", "stages"),
+        *("text", "versions"),
+    )
+)
 TARGETS = [
     *_cudnn8("8.9.5.29"),
     *_cudnn8("8.5.0.96"),
@@ -101,6 +108,12 @@ TARGETS = [
         "x86_64-windows-gnu",
         ("bundler/probe/decoy.c",),
         DLL,
+    ),
+    Target(
+        "bundler/probe/prebuilt/windows-x86_64/cudnn-check.exe",
+        "x86_64-windows-gnu",
+        (*PROBE, "bundler/probe/platform_windows.c", "bundler/probe/start_windows.c"),
+        EXE,
     ),
 ]
 

@@ -52,7 +52,8 @@ def fetch(folder: Path) -> Path:
         requirement.write_text(line, encoding="ascii")
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--require-hashes"]
         command += ["--only-binary=:all:", "--platform", "win_amd64", "--no-cache-dir"]
-        if subprocess.run([*command, "-d", str(folder), "-r", str(requirement)], check=False).returncode:
+        command += ["-d", str(folder), "-r", str(requirement)]
+        if subprocess.run(command, check=False).returncode:
             sys.exit("pip could not download NVIDIA's wheel: see its message above")
         requirement.unlink()
     return wheel

@@ -29,7 +29,7 @@ def ensure(extra: str = "") -> Path:
     """
     if sys.version_info < _MINIMUM:
         found = ".".join(str(part) for part in sys.version_info[:3])
-        sys.exit(f"this is Python {found}; the project needs 3.11 or later: try python3.11 or newer")
+        sys.exit(f"this is Python {found}; the project needs 3.11 or later: try python3.11")
     python = FOLDER / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     stamp = FOLDER / f"installed-{extra or 'plain'}"
     state = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
@@ -48,7 +48,7 @@ def ensure(extra: str = "") -> Path:
 
 def _make() -> None:
     if subprocess.run([sys.executable, "-m", "venv", str(FOLDER)], check=False).returncode:
-        sys.exit("Python cannot make a virtual environment; on Debian: apt-get install python3-venv")
+        sys.exit("cannot make a virtual environment; on Debian: apt-get install python3-venv")
 
 
 def run(python: Path, *arguments: str) -> int:

@@ -24,6 +24,15 @@ def libraries(version: str = "8.9.5.29") -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.glob("*.dll"))}
 
 
+def for_cuda_10(version: str = "8.9.5.29") -> dict[str, bytes | None]:
+    """Give changes that make a set ask for cuBLAS of CUDA 10, as old archives do."""
+    return {
+        f"bin/{name}": data.replace(b"64_11.dll", b"64_10.dll")
+        for name, data in libraries(version).items()
+        if b"cublas64_11.dll" in data
+    }
+
+
 @dataclass(frozen=True)
 class ArchiveLayout:
     """How an archive of some generation is laid out.

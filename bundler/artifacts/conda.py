@@ -12,18 +12,29 @@ import hashlib
 import io
 import json
 import tarfile
+import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from bundler.artifacts import Artifact, ArtifactKind, ArtifactOptions, CondaEngine
-from bundler.artifacts.conda_engines import build_with_engine
+from bundler.artifacts.conda_engines import ENGINES, EngineJob
 from bundler.artifacts.conda_recipe import CondaFile, CondaMetadata, conda_files, render, variables
 from bundler.compression import open_zstd_writer
+from bundler.lock import FILE_NAME
 from bundler.names import Platform
 from bundler.release import ValidatedRelease
-from bundler.reproducible import FILE_MODE, PROGRAM_MODE, TAR_TIME, atomic_output
+from bundler.reproducible import (
+    CONDA_TIMESTAMP,
+    FILE_MODE,
+    PROGRAM_MODE,
+    TAR_TIME,
+    Written,
+    atomic_output,
+    refusing_to_write,
+)
 from bundler.zip_directory import STORED
 from bundler.zip_writer import ZipMember, ZipWriter
 
@@ -48,28 +59,49 @@ def build(release: ValidatedRelease, options: ArtifactOptions, folder: Path) -> 
 
     Raises:
         MissingError: the engine is not on this machine.
+        ReleaseError: the engine refused.
         RefusedError: the package cannot be written.
     """
     platform = release.lock.identity.platform
     files = conda_files(release)
-    scratch = release.scratch / "conda"
-    scratch.mkdir(exist_ok=True)
-    values = variables(release.lock.identity, files, scratch)
+    values = variables(release.lock.identity, files)
     metadata = render(values, platform)
     path = folder / platform.conda_subdir / f"{metadata.stem}.conda"
-    if options.conda_engine is not CondaEngine.NATIVE:
-        written = build_with_engine(release, options, values, path)
-        return Artifact(ArtifactKind.CONDA, path, written.size, written.sha256)
+    with (
+        refusing_to_write(path),
+        tempfile.TemporaryDirectory(prefix="conda-", dir=release.scratch) as scratch,
+    ):
+        if options.conda_engine is CondaEngine.NATIVE:
+            info = _info_files(release, metadata, files)
+            content = _Content(metadata.stem, files, info, options.conda_level)
+            written = _write(content, path, Path(scratch))
+        else:
+            licence = release.licence.staged.location
+            job = EngineJob(Path(scratch), files, licence, values, platform, options.conda_level)
+            written = ENGINES[options.conda_engine](job, path)
+    return Artifact(ArtifactKind.CONDA, path, written.size, written.sha256)
+
+
+@dataclass(frozen=True)
+class _Content:
+    stem: str
+    installed: tuple[CondaFile, ...]
+    info: tuple[CondaFile, ...]
+    level: int
+
+
+def _write(content: _Content, path: Path, scratch: Path) -> Written:
+    """Write both inner archives, then the zip around them, in the order readers expect."""
     package, info = scratch / "pkg.tar.zst", scratch / "info.tar.zst"
-    _write_tar(package, files, options.conda_level)
-    _write_tar(info, _info_files(release, metadata, files), options.conda_level)
+    _write_tar(package, content.installed, content.level)
+    _write_tar(info, content.info, content.level)
     with atomic_output(path) as output:
         writer = ZipWriter(output)
         writer.add("metadata.json", b'{"conda_pkg_format_version": 2}\n')
-        _add_stored(writer, f"pkg-{metadata.stem}.tar.zst", package)
-        _add_stored(writer, f"info-{metadata.stem}.tar.zst", info)
+        _add_stored(writer, f"pkg-{content.stem}.tar.zst", package)
+        _add_stored(writer, f"info-{content.stem}.tar.zst", info)
         writer.close()
-    return Artifact(ArtifactKind.CONDA, path, output.size, output.sha256)
+    return Written(path, output.size, output.sha256)
 
 
 def _add_stored(writer: ZipWriter, name: str, source: Path) -> None:
@@ -81,7 +113,6 @@ def _add_stored(writer: ZipWriter, name: str, source: Path) -> None:
         stream.seek(0)
         member = ZipMember(name, STORED, crc32, size, size)
         writer.add_stream(member, iter(lambda: stream.read(_CHUNK), b""))
-    source.unlink()
 
 
 def _write_tar(path: Path, files: Iterable[CondaFile], level: int) -> None:
@@ -102,18 +133,17 @@ def _open(file: CondaFile) -> IO[bytes]:
 
 
 def _info_files(
-    release: ValidatedRelease, metadata: CondaMetadata, files: Iterable[CondaFile]
-) -> list[CondaFile]:
-    installed = list(files)
-    documents = {
+    release: ValidatedRelease, metadata: CondaMetadata, installed: tuple[CondaFile, ...]
+) -> tuple[CondaFile, ...]:
+    documents: dict[str, Mapping[str, object]] = {
         "index.json": _index(metadata, release.lock.identity.platform),
-        "about.json": {"home": metadata.about["homepage"], **metadata.about},
+        "about.json": metadata.about,
         "paths.json": _paths(installed),
         "run_exports.json": {"weak": list(metadata.run_exports)},
     }
     texts = {name: _json(document) for name, document in documents.items()}
     texts["files"] = "".join(f"{file.path}\n" for file in installed).encode()
-    texts["cudnn.lock.json"] = release.lock.to_bytes()
+    texts[FILE_NAME] = release.lock.to_bytes()
     licence = release.licence
     result = [
         CondaFile(f"info/{name}", len(data), hashlib.sha256(data).hexdigest(), data)
@@ -122,7 +152,7 @@ def _info_files(
     facts = licence.locked
     path = "info/licenses/LICENSE"
     result.append(CondaFile(path, facts.size, facts.sha256, licence.staged.location))
-    return sorted(result, key=lambda file: file.path)
+    return tuple(sorted(result, key=lambda file: file.path))
 
 
 def _json(document: Mapping[str, object]) -> bytes:
@@ -141,6 +171,7 @@ def _index(metadata: CondaMetadata, platform: Platform) -> dict[str, object]:
         "name": metadata.name,
         "platform": system,
         "subdir": platform.conda_subdir,
+        "timestamp": CONDA_TIMESTAMP,
         "version": metadata.version,
     }
 
@@ -158,6 +189,3 @@ def _paths(files: Iterable[CondaFile]) -> dict[str, object]:
         ],
         "paths_version": 1,
     }
-
-
-Builder = Callable[[ValidatedRelease, ArtifactOptions, Path], Artifact]

@@ -11,7 +11,8 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from rattler_build import (
@@ -22,87 +23,95 @@ from rattler_build import (
     VariantConfig,
 )
 
-from bundler.artifacts import ArtifactOptions, CondaEngine
-from bundler.artifacts.conda_recipe import CondaFile, conda_files
+from bundler.artifacts import CondaEngine
+from bundler.artifacts.conda_recipe import CondaFile
 from bundler.errors import MissingError, ReleaseError
 from bundler.names import Platform
 from bundler.recipe_data import read_recipe
-from bundler.release import ValidatedRelease
 from bundler.reproducible import FILE_MODE, PROGRAM_MODE, Written
 
 
-def build_with_engine(
-    release: ValidatedRelease, options: ArtifactOptions, values: Mapping[str, str], path: Path
-) -> Written:
-    """Build the package by another engine and put it where ours would be.
+@dataclass(frozen=True)
+class EngineJob:
+    """What an engine is to build.
 
     Args:
-        release: what to ship.
-        options: engine and compression level.
-        values: of the recipe's variables; `payload` is the folder to fill.
-        path: where the package goes.
+        scratch: an empty folder on the output's disk.
+        files: what is installed.
+        licence: where NVIDIA's licence lies.
+        values: of the recipe's variables.
+        platform: the target.
+        level: zstd level, 1 to 22; conda-build keeps its own.
+    """
+
+    scratch: Path
+    files: tuple[CondaFile, ...]
+    licence: Path
+    values: Mapping[str, str]
+    platform: Platform
+    level: int
+
+    @property
+    def output(self) -> Path:
+        """Where the engine puts its channel folders."""
+        return self.scratch / "output"
+
+    def lay_out(self) -> None:
+        """Lay the installed tree out where the recipes look for it, by links if possible."""
+        payload = self.scratch / "payload"
+        for file in self.files:
+            target = payload / "prefix" / file.path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(file.source, bytes):
+                target.write_bytes(file.source)
+            else:
+                _link(file.source, target)
+            target.chmod(PROGRAM_MODE if file.is_program else FILE_MODE)
+        _link(self.licence, payload / "LICENSE")
+
+    def write_recipe(self, name: str) -> Path:
+        """Write a recipe into a folder of its own, away from the payload.
+
+        rattler-build copies everything beside the recipe into the package.
+        """
+        path = self.scratch / "recipe" / name
+        path.parent.mkdir()
+        path.write_bytes(read_recipe(f"conda/{name}"))
+        return path
+
+
+def build_by_rattler_build(job: EngineJob, path: Path) -> Written:
+    """Build the package by rattler-build and put it where ours would be.
 
     Raises:
-        MissingError: the engine is not on this machine.
-        ReleaseError: the engine refused.
+        ReleaseError: rattler-build refused.
     """
-    payload, scratch = Path(values["payload"]), release.scratch / "conda-engine"
-    _lay_out(conda_files(release), release.licence.staged.location, payload)
-    recipe, output = scratch / "recipe", scratch / "output"
-    recipe.mkdir(parents=True)
-    platform = release.lock.identity.platform
-    if options.conda_engine is CondaEngine.RATTLER_BUILD:
-        _run_rattler_build(recipe, output, values, (platform, options.conda_level))
-    else:
-        _run_conda_build(recipe, output, values, platform)
-    return _take(output / platform.conda_subdir, path)
-
-
-def _lay_out(files: tuple[CondaFile, ...], licence: Path, payload: Path) -> None:
-    """Lay the installed tree out once; links where the file system allows, else copies."""
-    for file in files:
-        target = payload / "prefix" / file.path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(file.source, bytes):
-            target.write_bytes(file.source)
-        else:
-            _link(file.source, target)
-        target.chmod(PROGRAM_MODE if file.is_program else FILE_MODE)
-    _link(licence, payload / "LICENSE")
-
-
-def _link(source: Path, target: Path) -> None:
+    recipe = job.write_recipe("recipe.yaml")
+    job.lay_out()
+    variants = VariantConfig({key: [value] for key, value in job.values.items()})
+    config = RenderConfig(platform=PlatformConfig(target_platform=job.platform.conda_subdir))
     try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
-
-
-def _run_rattler_build(
-    recipe: Path, output: Path, values: Mapping[str, str], settings: tuple[Platform, int]
-) -> None:
-    platform, level = settings
-    path = recipe / "recipe.yaml"
-    path.write_bytes(read_recipe("conda/recipe.yaml"))
-    variants = VariantConfig({key: [value] for key, value in values.items()})
-    config = RenderConfig(platform=PlatformConfig(target_platform=platform.conda_subdir))
-    try:
-        for variant in Stage0Recipe.from_file(path).render(variants, config):
+        for variant in Stage0Recipe.from_file(recipe).render(variants, config):
             variant.run_build(
                 tool_config=ToolConfiguration(test_strategy="skip", compression_threads=2),
-                output_dir=output,
+                output_dir=job.output,
                 channels=[],
-                package_format=f"conda:{level}",
+                package_format=f"conda:{job.level}",
                 no_build_id=True,
                 no_include_recipe=True,
             )
     except Exception as error:
         raise _refused("rattler-build", str(error)) from error
+    return _take("rattler-build", job, path)
 
 
-def _run_conda_build(
-    recipe: Path, output: Path, values: Mapping[str, str], platform: Platform
-) -> None:
+def build_by_conda_build(job: EngineJob, path: Path) -> Written:
+    """Build the package by the user's conda-build and put it where ours would be.
+
+    Raises:
+        MissingError: there is no conda-build on PATH.
+        ReleaseError: conda-build refused.
+    """
     program = shutil.which("conda-build")
     if program is None:
         raise MissingError(
@@ -111,16 +120,36 @@ def _run_conda_build(
             next_step="install Miniforge, `conda install conda-build`, activate it and retry; "
             "or use --conda-engine native, which needs nothing",
         )
-    (recipe / "meta.yaml").write_bytes(read_recipe("conda/meta.yaml"))
-    variants = {**values, "target_platform": platform.conda_subdir}
+    recipe = job.write_recipe("meta.yaml")
+    job.lay_out()
+    variants = {**job.values, "target_platform": job.platform.conda_subdir}
+    command = [program, "--no-test", "--no-anaconda-upload", "--package-format", "conda"]
+    command += ["--override-channels", "--variants", json.dumps(variants)]
+    command += ["--output-folder", str(job.output.resolve()), str(recipe.parent.resolve())]
     result = subprocess.run(  # noqa: S603 - a program that the user asked for by name
-        [program, "--no-test", "--no-anaconda-upload", "--package-format", "conda",
-         "--override-channels", "--variants", json.dumps(variants),
-         "--output-folder", str(output), str(recipe)],
-        check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        command,
+        check=False,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+    )
     if result.returncode:
         raise _refused("conda-build", result.stderr[-2000:])
+    return _take("conda-build", job, path)
+
+
+ENGINES: Mapping[CondaEngine, Callable[[EngineJob, Path], Written]] = {
+    CondaEngine.RATTLER_BUILD: build_by_rattler_build,
+    CondaEngine.CONDA_BUILD: build_by_conda_build,
+}
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
 
 
 def _refused(engine: str, why: str) -> ReleaseError:
@@ -131,9 +160,12 @@ def _refused(engine: str, why: str) -> ReleaseError:
     )
 
 
-def _take(folder: Path, path: Path) -> Written:
+def _take(engine: str, job: EngineJob, path: Path) -> Written:
     """Move the engine's package to its final path and hash it."""
-    (built,) = folder.glob("*.conda")
+    built = job.output / job.platform.conda_subdir / path.name
+    if not built.is_file():
+        found = sorted(other.name for other in job.output.rglob("*.conda"))
+        raise _refused(engine, f"it made {found or 'nothing'} instead of {path.name}")
     path.parent.mkdir(parents=True, exist_ok=True)
     # rattler-build writes 0600, which no web server may read.
     built.chmod(FILE_MODE)

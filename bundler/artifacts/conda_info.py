@@ -7,12 +7,27 @@ from __future__ import annotations
 
 import tarfile
 import zipfile
+import zlib
 from pathlib import Path
 
 from bundler.compression import ZstdError, open_zstd_reader
 from bundler.errors import ArchiveError
 
-_MAXIMUM_TEXT = 16 * 1024 * 1024
+READ_FAILURES = (
+    OSError,
+    KeyError,
+    ValueError,
+    EOFError,
+    RuntimeError,  # zipfile's word for encrypted members and unknown methods
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+    ZstdError,
+)
+"""What the libraries for zip, tar and zstd raise when a file is damaged."""
+
+MAXIMUM_TEXT = 16 * 1024 * 1024
+"""Bytes; no text of an artifact comes near that."""
 
 
 def read_conda_info(path: Path) -> dict[str, bytes]:
@@ -30,7 +45,7 @@ def read_conda_info(path: Path) -> dict[str, bytes]:
                 tarfile.open(fileobj=stream, mode="r|") as tar,
             ):
                 return dict(_texts(tar))
-    except (OSError, ValueError, zipfile.BadZipFile, tarfile.TarError, ZstdError) as error:
+    except READ_FAILURES as error:
         raise ArchiveError(
             f"{path.name} is not a conda package, or damaged",
             why=str(error),
@@ -42,6 +57,6 @@ def _texts(tar: tarfile.TarFile) -> list[tuple[str, bytes]]:
     texts = []
     for member in tar:
         stream = tar.extractfile(member)
-        if stream is not None and member.size <= _MAXIMUM_TEXT:
+        if stream is not None and member.size <= MAXIMUM_TEXT:
             texts.append((member.name.removeprefix("info/"), stream.read()))
     return texts

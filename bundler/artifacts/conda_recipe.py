@@ -51,7 +51,7 @@ class CondaMetadata:
         build: the build string.
         constrains: what else may be in the environment.
         run_exports: what a package built against this one depends on.
-        about: homepage, licence and summary.
+        about: what `about.json` holds: home page, licence and summary.
     """
 
     name: str
@@ -92,9 +92,7 @@ def _from_bytes(path: str, data: bytes, *, is_program: bool = False) -> CondaFil
     return CondaFile(path, len(data), hashlib.sha256(data).hexdigest(), data, is_program)
 
 
-def variables(
-    identity: ReleaseIdentity, files: Iterable[CondaFile], payload: Path
-) -> dict[str, str]:
+def variables(identity: ReleaseIdentity, files: Iterable[CondaFile]) -> dict[str, str]:
     """Give the values of the recipe's variables.
 
     The build string holds a digest of the installed files, so that a package with other
@@ -103,7 +101,6 @@ def variables(
     Args:
         identity: of the release.
         files: what is installed.
-        payload: folder that holds `prefix/` and `LICENSE`, for engines that copy.
     """
     digest = hashlib.sha256("".join(f"{f.sha256}  {f.path}\n" for f in files).encode())
     return {
@@ -111,8 +108,8 @@ def variables(
         "cudnn_upper": f"{identity.version.major + 1}.0a0",
         "cuda_lower": identity.cuda,
         "cuda_upper": _next(identity.cuda),
-        "build_string": f"cuda{identity.cuda}_{digest.hexdigest()[:8]}_0",
-        "payload": payload.as_posix(),
+        # Solvers allow letters, digits and underscores only.
+        "build_string": f"cuda{identity.cuda.replace('.', '')}_{digest.hexdigest()[:8]}_0",
     }
 
 
@@ -144,5 +141,9 @@ def render(values: Mapping[str, str], platform: Platform) -> CondaMetadata:
         build=document["build"]["string"],
         constrains=tuple(requirements["run_constraints"]),
         run_exports=tuple(requirements["run_exports"]["weak"]),
-        about={key: about[key] for key in ("homepage", "license", "summary")},
+        about={
+            "home": about["homepage"],
+            "license": about["license"],
+            "summary": about["summary"],
+        },
     )

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import IO
 
 from bundler.artifacts import Artifact, ArtifactKind
-from bundler.artifacts.conda_info import read_conda_info
-from bundler.compression import ZstdError, open_zstd_reader
+from bundler.artifacts.conda_info import MAXIMUM_TEXT, READ_FAILURES, read_conda_info
+from bundler.compression import open_zstd_reader
 from bundler.errors import ArchiveError, UsageError
 from bundler.integrity import FoundFile, hash_file
-from bundler.lock import FILE_NAME, Lock, parse_lock
+from bundler.inventory import CUDNN_LIBRARY
+from bundler.lock import FILE_NAME, Lock
+from bundler.lock_reading import parse_lock
 
 _ENDINGS = {
     "-applocal.zip": ArtifactKind.APP_LOCAL,
@@ -53,41 +55,63 @@ def read_artifact_lock(kind: ArtifactKind, path: Path) -> Lock:
     """
     try:
         return parse_lock(_lock_bytes(kind, path), path.name)
-    except _DAMAGES as error:
-        raise _damaged(path, error) from error
+    except READ_FAILURES as error:
+        raise _damaged(path, str(error)) from error
 
 
 def read_artifact_files(kind: ArtifactKind, path: Path) -> dict[str, FoundFile]:
     """Hash everything an artifact would install, by file name.
 
     Raises:
-        ArchiveError: the file is damaged.
+        ArchiveError: the file is damaged, or holds a cuDNN library twice.
     """
+    found: dict[str, FoundFile] = {}
     try:
-        members = _conda_members(path) if kind is ArtifactKind.CONDA else _zip_members(path)
-        return {name.rsplit("/", 1)[-1]: _hash(stream) for name, stream in members}
-    except _DAMAGES as error:
-        raise _damaged(path, error) from error
+        for path_inside, stream in _members(kind, path):
+            name = path_inside.rsplit("/", 1)[-1]
+            if name in found and CUDNN_LIBRARY.fullmatch(name):
+                raise _damaged(path, f"it holds {name} twice, and either could be loaded")
+            found[name] = _hash(stream)
+    except READ_FAILURES as error:
+        raise _damaged(path, str(error)) from error
+    return found
 
 
-_DAMAGES = (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, tarfile.TarError, ZstdError)
+def _members(kind: ArtifactKind, path: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    return _conda_members(path) if kind is ArtifactKind.CONDA else _zip_members(path)
 
 
-def _damaged(path: Path, error: Exception) -> ArchiveError:
+def _damaged(path: Path, why: str) -> ArchiveError:
     return ArchiveError(
         f"{path.name} is damaged or was not made by this tool",
-        why=str(error),
+        why=why,
         next_step="build it again from the archive",
     )
 
 
 def _lock_bytes(kind: ArtifactKind, path: Path) -> bytes:
     if kind is ArtifactKind.CONDA:
-        return read_conda_info(path)[FILE_NAME]
+        return read_conda_info(path).get(FILE_NAME) or _installed_lock(path)
     import_name = path.name.split("-", 1)[0]
     inside = {ArtifactKind.APP_LOCAL: FILE_NAME, ArtifactKind.WHEEL: f"{import_name}/{FILE_NAME}"}
-    with zipfile.ZipFile(path) as bundle:
-        return bundle.read(inside[kind])
+    with zipfile.ZipFile(path) as bundle, bundle.open(inside[kind]) as stream:
+        return _bounded(stream)
+
+
+def _installed_lock(path: Path) -> bytes:
+    """Take the lock from the payload; only our own writer puts it into `info` too."""
+    for name, stream in _conda_members(path):
+        if name.endswith(f"share/cudnn/{FILE_NAME}"):
+            return _bounded(stream)
+    raise KeyError(FILE_NAME)
+
+
+def _bounded(stream: IO[bytes]) -> bytes:
+    data = stream.read(MAXIMUM_TEXT + 1)
+    if len(data) > MAXIMUM_TEXT:
+        message = f"its {FILE_NAME} is longer than {MAXIMUM_TEXT} bytes"
+        raise ValueError(message)
+    return data
 
 
 def _zip_members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:

@@ -8,13 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bundler.artifacts import Artifact, ArtifactKind
-from bundler.errors import Fault
 from bundler.integrity import compare, find_files
 from bundler.probe import PROBE_NAME, probe_executable
 from bundler.smoke import app_local, conda, wheel
 from bundler.smoke.host import Host, NotRun
 from bundler.smoke.installation import Check, Installation, Installer, SmokeContext
-from bundler.smoke.probe_run import ProbeOutcome, convolution_result, load_result, run_probe
+from bundler.smoke.probe_run import (
+    LOAD_STAGES,
+    LoadExpectation,
+    ProbeOutcome,
+    convolution_result,
+    load_result,
+    run_probe,
+)
 from bundler.smoke.report import ArtifactReport, Level, LevelResult, Status
 from bundler.smoke.trap import Trap, check_trap, lay_trap
 
@@ -55,20 +61,21 @@ def smoke_test(artifact: Artifact, options: SmokeOptions) -> ArtifactReport:
         levels = [_integrity(installation)]
         if levels[0].status is Status.PASSED:
             levels += _run_levels(installation, context, options)
-        described = options.host.reason if isinstance(options.host, NotRun) else options.host.describe()
+        host = options.host
         return ArtifactReport(
-            artifact.kind, artifact.path.name, artifact.size, artifact.sha256, described, tuple(levels)
+            kind=artifact.kind,
+            file=artifact.path.name,
+            size=artifact.size,
+            sha256=artifact.sha256,
+            host=host.reason if isinstance(host, NotRun) else host.describe(),
+            levels=tuple(levels),
         )
 
 
 def _integrity(installation: Installation) -> LevelResult:
     faults = compare(installation.lock, find_files(installation.libraries))
-    return _level(Level.INTEGRITY, faults)
-
-
-def _level(level: Level, faults: list[Fault]) -> LevelResult:
     status = Status.FAILED if faults else Status.PASSED
-    return LevelResult(level, status, "; ".join(str(fault) for fault in faults))
+    return LevelResult(Level.INTEGRITY, status, "; ".join(str(fault) for fault in faults))
 
 
 def _run_levels(
@@ -76,10 +83,8 @@ def _run_levels(
 ) -> list[LevelResult]:
     host = context.host
     if isinstance(host, NotRun) or installation.not_run:
-        reason = installation.not_run
-        return [
-            LevelResult(level, Status.NOT_RUN, reason) for level in (Level.LOAD, Level.CONVOLUTION)
-        ]
+        levels = (Level.LOAD, Level.CONVOLUTION)
+        return [LevelResult(level, Status.NOT_RUN, installation.not_run) for level in levels]
     trap = _trap(host, installation, context.scratch)
     outcomes = {
         name: _run_check(host, check, (*options.poison, trap.folder), context.scratch)
@@ -110,11 +115,9 @@ def _load(
 ) -> LevelResult:
     """Sum up the checks: the first that failed, with every check's report as facts."""
     inside = host.path_argument(installation.libraries)
-    names = [file.name for file in installation.lock.runtime_files]
+    names = tuple(file.name for file in installation.lock.runtime_files)
     results = {
-        name: load_result(
-            outcome, names if installation.checks[name].every_library else [], inside
-        )
+        name: load_result(outcome, expectation(installation.checks[name], names, inside))
         for name, outcome in outcomes.items()
     }
     failed = [
@@ -125,3 +128,9 @@ def _load(
     facts = {name: result.facts["probe"] for name, result in results.items()}
     status = Status.FAILED if failed else Status.PASSED
     return LevelResult(Level.LOAD, status, "; ".join(failed), facts)
+
+
+def expectation(check: Check, names: tuple[str, ...], folder: str) -> LoadExpectation:
+    """Say what a check's process must have loaded, and from where."""
+    stages = ("library", *LOAD_STAGES) if check.knows_its_folder else LOAD_STAGES
+    return LoadExpectation(names if check.every_library else (), folder, stages)

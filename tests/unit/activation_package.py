@@ -8,23 +8,28 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
 
 SOURCES = Path(__file__).parents[2] / "bundler" / "resources" / "activation"
 NAME = "cudnn_runtime_cu11"
 SWITCH = NAME.upper()
 
 
-def lay_package(site: Path, libraries: dict[str, bytes], **changes: Any) -> Path:
+def lay_package(
+    site: Path, libraries: dict[str, bytes], file_version: str | None = None, **changes: object
+) -> Path:
     """Lay the package out as an installed wheel has it.
 
     Args:
         site: the folder to import it from; it is made.
         libraries: name to bytes, in load order.
+        file_version: what the lock says of each library's version resource.
         changes: to the lock's document.
 
     Returns:
@@ -32,7 +37,7 @@ def lay_package(site: Path, libraries: dict[str, bytes], **changes: Any) -> Path
     """
     package = site / NAME
     shutil.copytree(SOURCES, package, ignore=shutil.ignore_patterns("__pycache__"))
-    document = lock_document(libraries) | changes
+    document = lock_document(libraries, file_version) | changes
     windows = document["identity"]["platform"].startswith("windows")
     folder = package / ("bin" if windows else "lib")
     folder.mkdir()
@@ -42,7 +47,7 @@ def lay_package(site: Path, libraries: dict[str, bytes], **changes: Any) -> Path
     return package
 
 
-def lock_document(libraries: dict[str, bytes]) -> dict[str, Any]:
+def lock_document(libraries: dict[str, bytes], file_version: str | None) -> dict[str, Any]:
     """Write the part of a lock that the package reads."""
     return {
         "schema": 1,
@@ -53,6 +58,7 @@ def lock_document(libraries: dict[str, bytes]) -> dict[str, Any]:
                 "size": len(data),
                 "sha256": hashlib.sha256(data).hexdigest(),
                 "role": "runtime",
+                "library": {"file_version": file_version},
             }
             for name, data in libraries.items()
         ]
@@ -85,7 +91,7 @@ class Modules:
             if old is not None:
                 os.environ[SWITCH] = old
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a module's names are dynamic
         return sys.modules[f"{NAME}._{name}"]
 
 
@@ -147,13 +153,13 @@ class MemoryLoader:
         lower = name.lower()
         return next((each for each in self.loaded if base_name(each).lower() == lower), None)
 
-    def open(self, path: str) -> Any:
+    def open(self, path: str) -> Any:  # noqa: ANN401 - a type of the laid-out package
         """See `_loader.Loader`."""
         self._load(path)
         self.holds[path] = self.holds.get(path, 0) + 1
         return self.library_type(path, id(path))
 
-    def release(self, library: Any) -> None:
+    def release(self, library: Any) -> None:  # noqa: ANN401 - likewise
         """See `_loader.Loader`."""
         self.holds[library.path] -= 1
         if not self.holds[library.path]:
@@ -190,7 +196,7 @@ class MemoryLoader:
         self.loaded.append(path)
 
     def _find(self, name: str, importer: str) -> str:
-        folders = [os.path.dirname(importer), self.program_folder, *self.added]
+        folders = [importer.rsplit("/", 1)[0], self.program_folder, *self.added]
         for folder in [*folders, "/windows/system32"]:
             if f"{folder}/{name}" in self.files:
                 return f"{folder}/{name}"

@@ -6,13 +6,16 @@ import itertools
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from activation_package import SWITCH, LibraryFile, MemoryLoader, Modules, base_name
+
+from tests.unit.activation_package import SWITCH, LibraryFile, MemoryLoader, Modules, base_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 IMPORTS = {
     "cudnn_ops_infer64_8.dll": (),
@@ -56,7 +59,7 @@ class Scene:
     def library_folder(self) -> str:
         return str(self.package_folder / "bin")
 
-    def put(self, path: str | Path, **facts: Any) -> str:
+    def put(self, path: str | Path, **facts: Any) -> str:  # noqa: ANN401 - of `LibraryFile`
         """Put a file on the disk and into the loader's knowledge."""
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).touch()
@@ -73,7 +76,7 @@ class Scene:
         need = self.modules.lock.Need(name, ("cudnn64_8.dll",), kind, "it is used", "a-wheel")
         self.needs = (*self.needs, need)
 
-    def activator(self) -> Any:
+    def activator(self) -> Any:  # noqa: ANN401 - a type of the laid-out package
         """Make the activator of this package."""
         lock = self.modules.lock.Lock(
             "8.9.5.29", self.cuda, "windows-x86_64", (), self.order, self.needs
@@ -130,11 +133,11 @@ def test_a_loaded_foreign_library_is_a_conflict_that_says_which(scene: Scene, na
     with pytest.raises(scene.modules.errors.ConflictError) as caught:
         scene.activator().activate()
 
-    assert isinstance(caught.value, ImportError)
     assert f"{name} 8.5.0.96 from {scene.root}/old/{name}" in str(caught.value)
     assert f"{SWITCH}_CONFLICT=adopt" in caught.value.remedy
+    assert issubclass(caught.type, ImportError)
     assert before == scene.loader.loaded
-    assert [] == scene.loader.added
+    assert scene.loader.added == []
 
 
 def test_adopting_warns_and_loads_nothing_of_our_own(scene: Scene) -> None:
@@ -147,7 +150,7 @@ def test_adopting_warns_and_loads_nothing_of_our_own(scene: Scene) -> None:
         activation = scene.activator().activate()
 
     assert {"cudnn_ops_infer64_8.dll": foreign} == activation.adopted
-    assert {} == activation.modules
+    assert activation.modules == {}
     assert [foreign] == scene.loader.loaded
 
 
@@ -168,22 +171,22 @@ def test_a_library_that_does_not_load_undoes_everything(scene: Scene) -> None:
     with pytest.raises(scene.modules.errors.ActivationError, match="damaged"):
         scene.activator().activate()
 
-    assert [] == scene.loader.loaded
-    assert [] == scene.loader.added
+    assert scene.loader.loaded == []
+    assert scene.loader.added == []
 
 
 def test_a_loader_that_uses_another_file_is_found_out(scene: Scene) -> None:
     stranger = scene.put(scene.root / "old" / NAMES[0], version="8.5.0.96")
     open_one = scene.loader.open
 
-    def open_and_slip_in(path: str) -> Any:
+    def open_and_slip_in(path: str) -> Any:  # noqa: ANN401 - as `open`
         if path.endswith(NAMES[0]) and stranger not in scene.loader.loaded:
             scene.loader.loaded.insert(0, stranger)
         return open_one(path)
 
     scene.loader.open = open_and_slip_in  # type: ignore[method-assign]
 
-    with pytest.raises(scene.modules.errors.ConflictError, match="8.dll is .*old"):
+    with pytest.raises(scene.modules.errors.ConflictError, match=r"8\.dll is .*old"):
         scene.activator().activate()
 
     assert [stranger] == scene.loader.loaded
@@ -203,7 +206,7 @@ def test_activation_happens_once_whichever_thread_asks(scene: Scene) -> None:
     for thread in threads:
         thread.join()
 
-    assert 8 == len(seen)
+    assert len(seen) == 8
     assert all(each is seen[0] for each in seen)
     assert {1} == set(scene.loader.holds.values())
 
@@ -216,8 +219,8 @@ def test_deactivation_gives_back_and_can_be_followed_by_activation(scene: Scene)
     activator.deactivate()
     activator.deactivate()
 
-    assert [] == scene.loader.loaded
-    assert [] == scene.loader.added
+    assert scene.loader.loaded == []
+    assert scene.loader.added == []
     assert set(NAMES) == set(activator.activate().modules)
 
 
@@ -228,8 +231,12 @@ def test_a_forked_child_does_not_wait_for_a_thread_it_lacks(scene: Scene) -> Non
     holder.join()
 
     activator.renew_mutex()
+    child = threading.Thread(target=activator.activate, daemon=True)
+    child.start()
+    child.join(10)
 
-    assert activator.activate().modules
+    assert not child.is_alive()
+    assert scene.loader.loaded
 
 
 @pytest.mark.parametrize(
@@ -300,7 +307,7 @@ def test_a_damaged_candidate_is_told_and_the_next_place_is_tried(scene: Scene) -
 
     (need,) = scene.activator().activate().needs
 
-    assert "the CUDA toolkit" == need.origin
+    assert need.origin == "the CUDA toolkit"
     assert "damaged" in need.failures[0]
 
 
@@ -313,8 +320,8 @@ def test_what_is_found_nowhere_is_recorded_and_importing_works(scene: Scene) -> 
         warnings.simplefilter("error")
         activation = scene.activator().activate()
 
-    assert ["cublas64_11.dll", "zlibwapi.dll"] == [each.need.name for each in activation.needs]
-    assert ["cublas64_11.dll"] == [each.need.name for each in activation.missing]
+    assert [each.need.name for each in activation.needs] == ["cublas64_11.dll", "zlibwapi.dll"]
+    assert [each.need.name for each in activation.missing] == ["cublas64_11.dll"]
     assert "install cublas64_11.dll (from a-wheel)" in activation.missing[0].remedy
 
 
@@ -343,12 +350,12 @@ def test_cublaslt_goes_before_cublas_and_nvrtc_brings_its_builtins(scene: Scene)
 
     scene.activator().activate()
 
-    assert [
+    assert [base_name(path) for path in scene.loader.loaded[:4]] == [
         "cublasLt64_11.dll",
         "cublas64_11.dll",
         "nvrtc64_112_0.dll",
         "nvrtc-builtins64_118.dll",
-    ] == [base_name(path) for path in scene.loader.loaded[:4]]
+    ]
 
 
 def test_cuda_13_wheels_have_a_folder_of_their_own(scene: Scene) -> None:
@@ -395,10 +402,11 @@ def test_toolkits_of_the_wanted_cuda_come_before_the_others(scene: Scene) -> Non
 
     found = scene.modules.needs.toolkit_folders(environment, lock)
 
-    assert ["/chosen", "/11.8", "/11.2", "/12.1"] == found
-    assert ["/usr/local/cuda-11", "/usr/local/cuda"] == scene.modules.needs.toolkit_folders(
-        {}, replace(lock, platform="linux-x86_64")
-    )
+    assert found == ["/chosen", "/11.8", "/11.2", "/12.1"]
+    assert scene.modules.needs.toolkit_folders({}, replace(lock, platform="linux-x86_64")) == [
+        "/usr/local/cuda-11",
+        "/usr/local/cuda",
+    ]
 
 
 @pytest.fixture(autouse=True)

@@ -15,12 +15,11 @@ import re
 import sys
 from typing import Any
 
-from ._activation import Activation, Activator, Package
+from ._activation import Activation
 from ._check import run_check
 from ._errors import ActivationError, ConflictError, DamagedError
-from ._loader import system_loader
-from ._lock import read_lock
-from ._needs import ResolvedNeed, Surroundings
+from ._installed import ACTIVATOR, PACKAGE, process_loader
+from ._needs import ResolvedNeed
 from ._verify import Verification, verify_folder
 
 __all__ = [
@@ -40,18 +39,7 @@ __all__ = [
 ]
 
 _FAMILY = re.compile(r"(lib)?(cudnn|cublas|nvblas|nvrtc|zlib|z\.so)", re.IGNORECASE)
-_folder = os.path.dirname(os.path.abspath(__file__))
-_package = Package(
-    name=__name__,
-    folder=_folder,
-    lock=read_lock(_folder),
-    surroundings=Surroundings(_folder, tuple(sys.path), sys.prefix, os.environ),
-)
-_activator = Activator(_package, lambda: system_loader(is_windows=_package.lock.is_windows))
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_activator.renew_mutex)
-
-__version__ = _package.lock.version
+__version__ = PACKAGE.lock.version
 
 
 def activate() -> Activation:
@@ -65,7 +53,7 @@ def activate() -> Activation:
         DamagedError: files of this package are missing.
         ActivationError: the loader refuses a library, or this is another system.
     """
-    return _activator.activate()
+    return ACTIVATOR.activate()
 
 
 def deactivate() -> None:
@@ -76,12 +64,12 @@ def deactivate() -> None:
     on Windows; on Linux nothing is unloaded at all. What another copy needs is a new
     process. Call it only when no code of cuDNN is running.
     """
-    _activator.deactivate()
+    ACTIVATOR.deactivate()
 
 
 def library_dir() -> str:
     """Give the folder of the libraries, whether or not they are loaded."""
-    return _package.library_folder
+    return PACKAGE.library_folder
 
 
 def loaded() -> dict[str, str]:
@@ -90,7 +78,7 @@ def loaded() -> dict[str, str]:
     Wherever they came from; of several with one name, the one that was loaded first.
     """
     found: dict[str, str] = {}
-    for path in system_loader(is_windows=_package.lock.is_windows).modules():
+    for path in process_loader().modules():
         name = os.path.basename(path)
         if _FAMILY.match(name):
             found.setdefault(name, path)
@@ -99,7 +87,7 @@ def loaded() -> dict[str, str]:
 
 def verify() -> Verification:
     """Hash the installed libraries and compare them with the lock."""
-    return verify_folder(_package.library_folder, _package.lock)
+    return verify_folder(PACKAGE.library_folder, PACKAGE.lock)
 
 
 def check(*, timeout: float = 300.0) -> dict[str, Any]:
@@ -112,7 +100,7 @@ def check(*, timeout: float = 300.0) -> dict[str, Any]:
         The report as `python -m` with `--json` prints it: `result`, `first_failure` and
         `stages`.
     """
-    return run_check(_package.name, timeout)
+    return run_check(PACKAGE.name, timeout)
 
 
 def _is_own_check() -> bool:
@@ -121,5 +109,5 @@ def _is_own_check() -> bool:
     return any(argv[position : position + 2] == ["-m", __name__] for position in range(len(argv)))
 
 
-if not _package.is_off and not _is_own_check():
-    _activator.activate()
+if not PACKAGE.is_off and not _is_own_check():
+    ACTIVATOR.activate()

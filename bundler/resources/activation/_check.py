@@ -122,7 +122,7 @@ def _spell(code: int) -> str:
 
 def _run(argv: list[str], environment: dict[str, str], timeout: float) -> ChildEnd:
     try:
-        run = subprocess.run(
+        run = subprocess.run(  # noqa: S603 - this Python, and arguments made here
             argv,
             env=environment,
             stdin=subprocess.DEVNULL,

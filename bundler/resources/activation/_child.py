@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 from typing import Any
@@ -10,19 +9,18 @@ from typing import Any
 from ._api import CtypesApi
 from ._check import MARK
 from ._errors import ActivationError
-from ._loader import system_loader
+from ._installed import PACKAGE, process_loader
 from ._stages import Check, run_stages
 
 
 def main() -> None:
     """Run the stages for the package that this module belongs to."""
-    package = importlib.import_module(__package__ or "")._package
     try:
-        loader = system_loader(is_windows=package.lock.is_windows)
+        loader = process_loader()
     except ActivationError as error:
         _tell({"begins": "library"})
         sys.exit(error.reason)
-    run_stages(Check(package, loader, CtypesApi), _tell)
+    run_stages(Check(PACKAGE, loader, CtypesApi), _tell)
 
 
 def _tell(document: dict[str, Any]) -> None:

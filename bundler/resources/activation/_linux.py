@@ -49,12 +49,13 @@ class LinuxLoader:
         """Load a library; see `Loader.open`."""
         before = set(self.modules())
         library = ctypes.CDLL(path)
-        self._opened[library._handle] = library
+        handle = library._handle  # noqa: SLF001 - ctypes has no other name for it
+        self._opened[handle] = library
         found = path if os.path.isabs(path) else self.module_path(path)
         if found is None:
             new = [each for each in self.modules() if each not in before]
             found = new[0] if new else path
-        return Library(found, library._handle)
+        return Library(found, handle)
 
     def release(self, library: Library) -> None:
         """Forget a library; `dlclose` is never called, as code of it may be running."""

@@ -90,11 +90,11 @@ def system_loader(*, is_windows: bool) -> Loader:
             "install the package that was made for this system",
         )
     if sys.platform == "win32":
-        from ._windows import WindowsLoader
+        from ._windows import WindowsLoader  # noqa: PLC0415 - exists on Windows only
 
         return WindowsLoader()
-    else:
-        from ._linux import LinuxLoader
+    else:  # noqa: RET505 - type checkers know the platform of a branch only
+        from ._linux import LinuxLoader  # noqa: PLC0415 - likewise
 
         return LinuxLoader()
 

@@ -211,7 +211,7 @@ def toolkit_folders(environment: Mapping[str, str], lock: Lock) -> list[str]:
 
 def _urgency(need: Need) -> int:
     plain = need.name.lower()
-    plain = plain[3:] if plain.startswith("lib") else plain
+    plain = plain[3 * plain.startswith("lib") :]
     for position, prefix in enumerate(_FIRST):
         if plain.startswith(prefix):
             return position

@@ -115,7 +115,7 @@ if sys.platform == "win32":
             buffer = ctypes.create_unicode_buffer(_LONGEST_PATH)
             length = self._kernel32.GetModuleFileNameW(handle, buffer, _LONGEST_PATH)
             path = buffer.value if length else ""
-            return path[4:] if path.startswith("\\\\?\\") else path
+            return path[4 * path.startswith("\\\\?\\") :]
 
     def _file_version(path: str) -> str | None:
         version = ctypes.WinDLL("version")

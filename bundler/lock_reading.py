@@ -1,0 +1,121 @@
+"""Reading a lock back: bytes from outside in, a record of the right types out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeVar
+
+from bundler.errors import ArchiveError
+from bundler.lock import (
+    SCHEMA,
+    LibraryFacts,
+    Lock,
+    LockedArchive,
+    LockedFile,
+    LockedWitness,
+    Need,
+    NeedKind,
+    Role,
+)
+from bundler.names import Platform, ReleaseIdentity, Version
+
+_Value = TypeVar("_Value")
+
+
+def parse_lock(data: bytes, where: str) -> Lock:
+    """Read a lock's bytes.
+
+    Args:
+        data: UTF-8 JSON.
+        where: what to call it in messages.
+
+    Raises:
+        ArchiveError: it is not a lock of a schema this version reads.
+    """
+    try:
+        document = json.loads(data)
+        if document["schema"] != SCHEMA:
+            raise ArchiveError(
+                f"{where} has lock schema {document['schema']!r}; this version reads {SCHEMA}",
+                next_step="use the version of this tool that wrote it, or build again",
+            )
+        return _lock(document)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ArchiveError(
+            f"{where} is not a lock ({type(error).__name__}: {error})",
+            next_step="build the artifact again from the archive",
+        ) from error
+
+
+def _lock(document: dict[str, Any]) -> Lock:
+    identity, archive = document["identity"], document["archive"]
+    return Lock(
+        identity=ReleaseIdentity(
+            Version.parse(identity["version"]),
+            str(Version.parse(identity["cuda"])),
+            Platform(identity["platform"]),
+        ),
+        archive=LockedArchive(
+            name=_typed(archive["name"], str),
+            size=_typed(archive["size"], int),
+            sha256=_typed(archive["sha256"], str),
+            catalogued=_typed(archive["catalogued"], bool),
+            witnesses=tuple(_witness(item) for item in _typed(archive["witnesses"], list)),
+        ),
+        files=tuple(_locked_file(item) for item in _typed(document["files"], list)),
+        load_order=_texts(document["load_order"]),
+        needs=tuple(_need(item) for item in _typed(document["needs"], list)),
+        warnings=_texts(document["warnings"]),
+    )
+
+
+def _witness(item: dict[str, Any]) -> LockedWitness:
+    return LockedWitness(_typed(item["kind"], str), _typed(item["detail"], str))
+
+
+def _locked_file(item: dict[str, Any]) -> LockedFile:
+    return LockedFile(
+        path=_typed(item["path"], str),
+        size=_typed(item["size"], int),
+        sha256=_typed(item["sha256"], str),
+        role=Role(item["role"]),
+        library=_library(item["library"]) if "library" in item else None,
+    )
+
+
+def _library(item: dict[str, Any]) -> LibraryFacts:
+    return LibraryFacts(
+        machine=_typed(item["machine"], str),
+        file_version=_optional_text(item["file_version"]),
+        imports=_texts(item["imports"]),
+        run_time_names=_texts(item["run_time_names"]),
+        exports=_typed(item["exports"], int),
+        signed=_typed(item["signed"], bool),
+    )
+
+
+def _need(item: dict[str, Any]) -> Need:
+    return Need(
+        name=_typed(item["name"], str),
+        needed_by=_texts(item["needed_by"]),
+        kind=NeedKind(item["kind"]),
+        reason=_typed(item["reason"], str),
+        provider=_typed(item["provider"], str),
+        satisfied_by=_optional_text(item["satisfied_by"]),
+    )
+
+
+def _typed(value: object, kind: type[_Value]) -> _Value:
+    """Make sure of a value's type; true and false are no numbers here."""
+    if type(value) is not kind:
+        message = f"expected {kind.__name__}, not {value!r}"
+        raise TypeError(message)
+    return value
+
+
+def _optional_text(value: object) -> str | None:
+    return None if value is None else _typed(value, str)
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(_typed(item, str) for item in _typed(value, list))

@@ -1,0 +1,87 @@
+#include "stages.h"
+
+void stage_passed(Stage *stage) {
+    stage->status = PASSED;
+    text_clear(&stage->reason);
+    text_clear(&stage->remedy);
+}
+
+void stage_not_run(Stage *stage, const char *reason) {
+    stage->status = NOT_RUN;
+    text_clear(&stage->reason);
+    text_clear(&stage->remedy);
+    text_add(&stage->reason, reason);
+}
+
+void stage_failed(Stage *stage) {
+    stage->status = FAILED;
+    text_clear(&stage->reason);
+    text_clear(&stage->remedy);
+}
+
+const char *path_name(const char *path) {
+    const char *name = path;
+    for (; *path; path++)
+        if (*path == '/' || *path == SEPARATOR[0]) name = path + 1;
+    return name;
+}
+
+int path_is_inside(const char *path, const char *folder) {
+#if defined(_WIN32)
+    int begins = text_begins_ignoring_case(path, folder);
+#else
+    int begins = text_begins(path, folder);
+#endif
+    size_t size = text_length(folder);
+    return begins && (path[size] == SEPARATOR[0] || (size && folder[size - 1] == SEPARATOR[0]));
+}
+
+const char *library_name(const char *part, int major) {
+    STATIC_TEXT(name, 100);
+    text_clear(&name);
+    text_format(&name, "%s%s%s", CUDNN_PREFIX, *part ? "_" : "", part);
+#if defined(_WIN32)
+    text_format(&name, "64_%d.dll", major);
+#else
+    text_format(&name, ".so.%d", major);
+#endif
+    return name.bytes;
+}
+
+static void run(Check *check, const Listener *listener, StageId id, void (*stage)(Check *)) {
+    listener->begins(id);
+    stage(check);
+    listener->ended(id, &check->report->stages[id]);
+}
+
+/* Every stage may have loaded more modules, so what is said of them is said again; what has
+ * been told already stands when the next stage ends the process. */
+static void run_and_look(Check *check, const Listener *listener, StageId id, void (*stage)(Check *)) {
+    run(check, listener, id, stage);
+    check_modules(check);
+    listener->ended(LIBRARY, &check->report->stages[LIBRARY]);
+}
+
+void stages_run(const Options *options, Report *report, const Listener *listener) {
+    Check check = {.options = options, .report = report};
+    check.folder = options->library_folder ? options->library_folder : platform_own_folder();
+    run(&check, listener, DRIVER, check_driver);
+    run(&check, listener, DEVICE, check_device);
+    run(&check, listener, LIBRARY, check_library);
+    if (report->library_major) listener->major_known(report->library_major);
+    if (!check.cudnn) {
+        for (int id = VERSIONS; id < STAGE_COUNT; id++) {
+            stage_not_run(&report->stages[id], "cuDNN's main library was not opened");
+            listener->ended((StageId)id, &report->stages[id]);
+        }
+        return;
+    }
+    run_and_look(&check, listener, VERSIONS, check_versions);
+    listener->ended(DRIVER, &report->stages[DRIVER]);
+    run_and_look(&check, listener, ENGINES, check_engines);
+    run_and_look(&check, listener, CREATE, check_create);
+    for (int id = CONVOLUTION; id < STAGE_COUNT; id++) {
+        stage_not_run(&report->stages[id], check.handle ? "this build of the probe does not compute" : report->stages[CREATE].reason.bytes);
+        listener->ended((StageId)id, &report->stages[id]);
+    }
+}

@@ -1,0 +1,56 @@
+/* The stages themselves, run in a process that cuDNN may end at any moment. */
+#ifndef STAGES_H
+#define STAGES_H
+
+#include "platform.h"
+#include "report.h"
+
+typedef struct {
+    const char *library_folder; /* opened and pre-loaded from there; null: as an application would */
+    int wants_log;
+} Options;
+
+/* What one stage learns and the next ones need. */
+typedef struct {
+    const Options *options;
+    Report *report;
+    const char *folder; /* what "inside" means */
+    Library cuda;
+    int cuda_version; /* 12040 is CUDA 12.4, the newest that the driver supports */
+    int has_device;
+    Library cudnn;
+    unsigned long long cudnn_version;
+    unsigned long long cudart_version;
+    void *handle;
+} Check;
+
+/* Told when a stage begins and when it, or what it says of another one, has changed. */
+typedef struct {
+    void (*begins)(StageId id);
+    void (*ended)(StageId id, const Stage *stage);
+    void (*major_known)(int major);
+} Listener;
+
+void stages_run(const Options *options, Report *report, const Listener *listener);
+
+/* One function a chapter; each fills its own stage. */
+void check_driver(Check *check);
+void check_device(Check *check);
+void check_library(Check *check);
+void check_modules(Check *check); /* again after every call that may have loaded more */
+void check_versions(Check *check);
+void check_engines(Check *check);
+void check_create(Check *check);
+
+void stage_passed(Stage *stage);
+void stage_not_run(Stage *stage, const char *reason);
+/* Failed: the caller adds to stage->reason and stage->remedy. */
+void stage_failed(Stage *stage);
+
+/* Whether a path lies in a folder or below it. */
+int path_is_inside(const char *path, const char *folder);
+const char *path_name(const char *path);
+/* A library's file name: ("", 8) is cudnn64_8.dll or libcudnn.so.8, ("ops_infer", 8) a companion's. */
+const char *library_name(const char *part, int major);
+
+#endif

@@ -1,0 +1,411 @@
+"""Bad input through the whole command line: exit code, sentence, and nothing left behind."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import json
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from string import Template
+from typing import IO, Any
+
+import pytest
+
+from bundler.__main__ import main
+from bundler.recipe_data import builtin_catalogue
+from tests.raw_zips import Member, deflated, made
+from tests.sample_archives import FIXTURES, NAME, ArchiveLayout, SampleArchive, libraries
+
+ROOT = ArchiveLayout().root
+MAIN, OPS, CNN = "bin/cudnn64_8.dll", "bin/cudnn_ops_infer64_8.dll", "bin/cudnn_cnn_infer64_8.dll"
+OTHER_NAME = "cudnn-windows-x86_64-8.5.0.96_cuda11-archive.zip"
+WRONG_IN_RECIPES = "9885484d4f3dc8c25c6674225751bd0af1c80fbb2a77227d1439b917ec16ec92"
+VOUCHED = ("--sha256", "$sha256")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One bad input and what must come of it.
+
+    Args:
+        data: the archive's bytes; nothing where no file is to be made.
+        code: the exit code.
+        words: what must appear in the message, spaces as they come.
+        arguments: more words of the command line; `$folder`, `$sha256` and `$other`, a
+            catalogued hash of another archive, are filled in.
+        name: of the archive.
+        files: beside the archive.
+    """
+
+    data: bytes | None
+    code: int
+    words: str
+    arguments: tuple[str, ...] = VOUCHED
+    name: str = NAME
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def zipped(files: Mapping[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    return stream.getvalue()
+
+
+def changed(path: str, content: bytes | None) -> bytes:
+    return zipped(SampleArchive(changes={path: content}).files())
+
+
+def with_member(member: Member) -> bytes:
+    files = SampleArchive().files().items()
+    return made(*(deflated(data, name.encode()) for name, data in files), member)
+
+
+def tar_archive(mode: str) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode=mode) as tar:  # type: ignore[call-overload]
+        for name, content in SampleArchive().files().items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return stream.getvalue()
+
+
+def manifest(archive: bytes, **changes: str) -> bytes:
+    """Make a manifest that lists an archive."""
+    listed = {
+        "relative_path": f"cudnn/windows-x86_64/{NAME}",
+        "sha256": hashlib.sha256(archive).hexdigest(),
+        "md5": hashlib.md5(archive).hexdigest(),
+        "size": str(len(archive)),
+        **changes,
+    }
+    component = {
+        "name": "cuDNN",
+        "license": "cudnn",
+        "version": "8.9.5.29",
+        "windows-x86_64": {"cuda11": listed},
+    }
+    return json.dumps({"release_date": "2023-09-13", "cudnn": component}).encode()
+
+
+GOOD = zipped(SampleArchive().files())
+EVIL = Member(b"", b"evil", size=4, compressed=4, crc32=zlib.crc32(b"evil"))
+OPS_AT = GOOD.index(OPS.encode()) + 200
+OLD = libraries("8.5.0.96")["cudnn_ops_infer64_8.dll"]
+OPS_DLL = libraries()["cudnn_ops_infer64_8.dll"]
+HEADER_OF_8_5 = b"#define CUDNN_MAJOR 8\n#define CUDNN_MINOR 5\n#define CUDNN_PATCHLEVEL 0\n"
+HTML = b"<!DOCTYPE html>\n<html><title>NVIDIA Developer Login</title></html>\n"
+UNKNOWN = "cudnn-windows-x86_64-8.9.5.299_cuda11-archive.zip"
+BY_MANIFEST = ("--manifest", "$folder/m.json")
+
+
+def machine(name: str) -> bytes:
+    return (FIXTURES / "machines" / name).read_bytes()
+
+
+def by_manifest(data: bytes, manifest_bytes: bytes, code: int, words: str) -> Row:
+    return Row(data, code, words, BY_MANIFEST, files={"m.json": manifest_bytes})
+
+
+def evil(name: str, member: Member = EVIL) -> bytes:
+    return with_member(replace(member, name=name.encode()))
+
+
+ROWS = {
+    # Not an archive, or not all of it.
+    "missing": Row(None, 2, f"{NAME} does not exist next: give the path of NVIDIA's archive"),
+    "empty": Row(b"", 3, f"{NAME} is empty, not a cuDNN archive (0 bytes)"),
+    "zeros": Row(bytes(10_000), 3, "is filled with zeros, as an unfinished download may be"),
+    "page": Row(HTML, 3, "is a web page, not a cuDNN archive (67 bytes) next: NVIDIA's download"),
+    "text": Row(b"Access denied", 3, "is of no known format, not a cuDNN archive (13 bytes)"),
+    "Git LFS": Row(b"version https://git-lfs.github.com/spec/v1\n", 3, "is a Git LFS pointer"),
+    "installer": Row(b"MZ" + bytes(200), 3, "is a Windows program, perhaps an installer"),
+    "tar renamed": Row(tar_archive("w"), 3, f"{NAME} is a tar file"),
+    "tar.xz renamed": Row(tar_archive("w:xz"), 6, "use the windows-x86_64 archive"),
+    "tgz renamed": Row(tar_archive("w:gz"), 6, "is a gzip file (tgz), NVIDIA's older format"),
+    "cut off": Row(GOOD[:-100], 3, "its end, which lists the members, is missing: an unfinished"),
+    "half": Row(
+        GOOD[: len(GOOD) // 2], 3, f"the file has {len(GOOD) // 2:,} bytes and SHA-256 $sha"
+    ),
+    "appended": Row(GOOD + b"\n", 3, "bytes follow its end, or its end is cut off"),
+    "prepended": Row(b"PK\3\4" + GOOD, 3, "has 4 bytes before it or inside it"),
+    "flipped byte": Row(
+        GOOD[:OPS_AT] + bytes([GOOD[OPS_AT] ^ 1]) + GOOD[OPS_AT + 1 :],
+        3,
+        f"{NAME} is damaged - {ROOT}{OPS}: ",
+    ),
+    # Hostile.
+    "traversal": Row(evil("../evil.dll"), 3, "../evil.dll: leaves its folder"),
+    "absolute": Row(evil("/evil.dll"), 3, "/evil.dll: is an absolute path"),
+    "drive": Row(evil("C:\\evil.dll"), 3, "C:/evil.dll: names a drive"),
+    "reserved name": Row(evil(f"{ROOT}bin/aux.dll"), 3, "uses the reserved Windows name 'aux.dll'"),
+    "terminal sequence": Row(evil("\x1b[2J.dll"), 3, "\\x1b[2J.dll: holds the character '\\x1b'"),
+    "link": Row(evil("l", replace(EVIL, attributes=0o120777 << 16)), 3, "l: is a link"),
+    "encrypted": Row(evil("e", replace(EVIL, flags=1)), 3, "e: is encrypted"),
+    "Deflate64": Row(
+        evil("d", replace(EVIL, method=9)), 3, "d: is compressed by Deflate64; only Store and"
+    ),
+    "duplicate": Row(evil(ROOT + MAIN), 3, f"{ROOT}{MAIN}: occurs twice"),
+    "case collision": Row(
+        evil(ROOT + MAIN.upper()), 3, f"would be the same file as {ROOT}{MAIN} on Windows or macOS"
+    ),
+    "file and folder": Row(evil(ROOT + "bin"), 3, f"{ROOT}bin: is a file, and {ROOT}bin/"),
+    "wrong CRC": Row(
+        evil("a.txt", replace(EVIL, crc32=1)),
+        3,
+        "a.txt: is damaged: its checksum (CRC-32) is wrong",
+    ),
+    "bomb": Row(zipped({"x": bytes(80 << 20)}), 3, "declares 83,886,080 unpacked bytes in"),
+    # Nobody vouches, or somebody disagrees.
+    "no witness": Row(
+        GOOD, 3, f"nothing vouches for {UNKNOWN} why: its sha256 is $sha256", (), UNKNOWN
+    ),
+    "no witness, two ways on": Row(
+        GOOD, 3, "next: give --manifest FILE, the redistrib_*.json", (), UNKNOWN
+    ),
+    "a known name, other bytes": Row(GOOD, 3, "incomplete download: ", ()),
+    "hash disagrees": Row(
+        GOOD, 3, f"--sha256: expected sha256 {'0' * 64}, found $sha256", ("--sha256", "0" * 64)
+    ),
+    "hash of another archive": Row(
+        GOOD, 3, f"(that is the hash of {OTHER_NAME}), found $sha256", ("--sha256", "$other")
+    ),
+    "hash that recipes give wrongly": Row(
+        GOOD, 3, "public recipes give that hash wrongly for", ("--sha256", WRONG_IN_RECIPES)
+    ),
+    "MD5 as the hash": Row(GOOD, 2, "it has the length of an MD5", ("--sha256", "0" * 32)),
+    "no hash at all": Row(GOOD, 2, "not a SHA-256: 'latest'", ("--sha256", "latest")),
+    "hash and manifest disagree": Row(
+        GOOD,
+        3,
+        f"expected sha256 {'0' * 64}, found $sha256",
+        (*BY_MANIFEST, "--sha256", "0" * 64),
+        files={"m.json": manifest(GOOD)},
+    ),
+    "manifest disagrees": by_manifest(
+        GOOD, manifest(GOOD + b"?"), 3, "m.json: cudnn.windows-x86_64.cuda11: incomplete download:"
+    ),
+    "manifest has another size": by_manifest(
+        GOOD, manifest(GOOD, size="7"), 3, "its sha256 agrees but it says 7 bytes, not"
+    ),
+    "manifest has another MD5": by_manifest(
+        GOOD, manifest(GOOD, md5="0" * 32), 3, f"its sha256 agrees but it says MD5 {'0' * 32}, not"
+    ),
+    "manifest does not list it": Row(
+        GOOD,
+        3,
+        f"neither {OTHER_NAME} nor sha256 $sha256 is listed",
+        BY_MANIFEST,
+        OTHER_NAME,
+        {"m.json": manifest(GOOD + b"?")},
+    ),
+    "manifest is a page": by_manifest(
+        GOOD, HTML, 3, "the manifest is an HTML or XML page, not JSON"
+    ),
+    "manifest is empty": by_manifest(GOOD, b"", 3, "the manifest cannot be read why: it is empty"),
+    "manifest is cut off": by_manifest(GOOD, manifest(GOOD)[:-9], 3, "it is not JSON: "),
+    "manifest is a list": by_manifest(GOOD, b"[]", 3, "its top level is an array, not an object"),
+    "manifest is another JSON": by_manifest(GOOD, b'{"a": {}}', 3, "release_date: "),
+    "manifest with a bad hash": by_manifest(
+        GOOD, manifest(GOOD, sha256="xyz"), 3, "cudnn.windows-x86_64.cuda11.sha256: "
+    ),
+    "manifest is missing": Row(
+        GOOD, 2, "cannot read the manifest $folder/m.json: No such file", BY_MANIFEST
+    ),
+    "manifest is a folder": Row(
+        GOOD, 2, "cannot read the manifest $folder: Is a directory", ("--manifest", "$folder")
+    ),
+    # Authentic, and not fit to ship.
+    "no library": Row(
+        zipped({f"{ROOT}LICENSE": b"text", f"{ROOT}README": b"text"}), 4, "holds no library (.dll)"
+    ),
+    "one library missing": Row(
+        changed(OPS, None), 4, "cudnn_ops_infer64_8.dll: is missing; cudnn64_8.dll, cudnn_adv_infer"
+    ),
+    "main library missing": Row(
+        changed(MAIN, None), 4, "holds no main library (cudnn64_<major>.dll)"
+    ),
+    "two main libraries": Row(
+        changed("bin/cudnn64_9.dll", libraries()["cudnn64_8.dll"]),
+        4,
+        "holds more than one main library: cudnn64_8.dll, cudnn64_9.dll",
+    ),
+    "two libraries of one name": Row(
+        changed("lib/cudnn64_8.dll", libraries()["cudnn64_8.dll"]),
+        4,
+        "is the second library of this name; a flat bundle can hold one",
+    ),
+    "library of another version": Row(
+        changed(OPS, OLD),
+        4,
+        "cudnn_ops_infer64_8.dll: is version 8.5.0.96, the release is 8.9.5.29",
+    ),
+    "library under another's name": Row(
+        changed(OPS, libraries()["cudnn_cnn_infer64_8.dll"]),
+        4,
+        "cudnn_ops_infer64_8.dll: is really cudnn_cnn_infer64_8.dll, renamed",
+    ),
+    "x86 library": Row(
+        changed(OPS, machine("x86.dll")), 4, "is built for x86, the others for x86_64"
+    ),
+    "ARM64 library": Row(
+        changed(OPS, machine("arm64.dll")), 4, "is built for arm64, the others for x86_64"
+    ),
+    "text as a library": Row(changed(OPS, b"hello"), 4, f"{OPS}: is not a Windows library"),
+    "empty library": Row(changed(OPS, b""), 4, f"{OPS}: is not a Windows library"),
+    "half a library": Row(changed(OPS, OPS_DLL[: len(OPS_DLL) // 2]), 4, f"{OPS}: is cut off"),
+    "no licence": Row(
+        changed("LICENSE", None), 4, "holds no licence text (LICENSE); it must travel"
+    ),
+    "header of another version": Row(
+        changed("include/cudnn_version.h", HEADER_OF_8_5),
+        4,
+        "include/cudnn_version.h: says 8.5.0, the libraries' version resources say 8.9.5.29",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A folder with an archive, and the words that run the tool on it."""
+
+    row: Row
+    folder: Path
+
+    @property
+    def output(self) -> Path:
+        return self.folder / "dist"
+
+    def prepare(self) -> Path:
+        archive = self.folder / self.row.name
+        if self.row.data is not None:
+            archive.write_bytes(self.row.data)
+        for name, content in self.row.files.items():
+            (self.folder / name).write_bytes(content)
+        return archive
+
+    def fill(self, text: str) -> str:
+        other = builtin_catalogue().by_file_name(OTHER_NAME)
+        assert other is not None
+        found = hashlib.sha256(self.row.data or b"").hexdigest()
+        values = {"folder": self.folder, "sha256": found, "other": other.sha256}
+        return Template(text).safe_substitute(values).replace("$sha", found[:8])
+
+    def words(self, verb: str) -> list[str]:
+        output = ["-o", str(self.output), "--no-smoke"] if verb == "build" else []
+        arguments = [self.fill(argument) for argument in self.row.arguments]
+        return [verb, str(self.prepare()), *output, *arguments]
+
+    def leftovers(self) -> list[str]:
+        own = {self.row.name, *self.row.files}
+        found = (path.relative_to(self.folder) for path in self.folder.rglob("*"))
+        return [str(path) for path in found if str(path) not in {*own, "dist", "temp"}]
+
+
+@pytest.fixture(params=list(ROWS.values()), ids=list(ROWS))
+def scene(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    (tmp_path / "temp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temp"))
+    return Scene(request.param, tmp_path)
+
+
+def test_build_refuses_bad_input(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+    """With `--json`, standard output holds one document; the message for people stays."""
+    code = main([*scene.words("build"), "--json"])
+    printed = capsys.readouterr()
+    document = json.loads(printed.out)
+
+    assert scene.fill(scene.row.words) in " ".join(printed.err.split())
+    assert (code, document["exit_code"]) == (scene.row.code, scene.row.code)
+    assert document["next"]
+    assert "Traceback" not in printed.err
+    assert scene.leftovers() == []
+
+
+def test_verify_refuses_bad_input(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(scene.words("verify"))
+    printed = capsys.readouterr()
+
+    assert scene.fill(scene.row.words) in " ".join(printed.err.split())
+    assert code == scene.row.code
+    assert printed.out == ""
+    assert scene.leftovers() == []
+
+
+def test_the_table_is_long() -> None:
+    assert len(ROWS) >= 60
+
+
+def test_good_input_is_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Otherwise every refusal above could be for a reason that all rows share."""
+    path = tmp_path / NAME
+    path.write_bytes(GOOD)
+
+    assert main(["verify", str(path), "--sha256", hashlib.sha256(GOOD).hexdigest()]) == 0
+    assert "cuDNN 8.9.5.29 for CUDA 11 on windows-x86_64" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("blocker", "output", "words"),
+    [
+        pytest.param("dist", "dist/deep", "Not a directory", id="below a file"),
+        pytest.param("dist", "dist", "File exists", id="a file"),
+    ],
+)
+def test_output_that_cannot_be_a_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], blocker: str, output: str, words: str
+) -> None:
+    path = tmp_path / NAME
+    path.write_bytes(GOOD)
+    (tmp_path / blocker).write_bytes(b"in the way")
+    sha256 = hashlib.sha256(GOOD).hexdigest()
+
+    code = main(["build", str(path), "-o", str(tmp_path / output), "--sha256", sha256])
+
+    assert code == 7
+    assert f"cannot write to the folder {tmp_path / output}: {words}" in capsys.readouterr().err
+    assert (tmp_path / blocker).read_bytes() == b"in the way"
+    assert sorted(item.name for item in tmp_path.iterdir()) == sorted([NAME, blocker])
+
+
+@pytest.mark.parametrize("verb", ["build", "verify", "inspect"])
+def test_a_folder_is_no_archive(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
+    code = main([verb, str(tmp_path)])
+
+    assert code == 2
+    assert f"{tmp_path} is a folder" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_the_destinations_refusal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / NAME
+    path.write_bytes(GOOD)
+    opened = Path.open
+
+    def full(self: Path, mode: str = "r") -> IO[Any]:
+        if "x" in mode:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return opened(self, mode)
+
+    monkeypatch.setattr(Path, "open", full)
+    sha256 = hashlib.sha256(GOOD).hexdigest()
+
+    code = main(["build", str(path), "-o", str(tmp_path / "dist"), "--sha256", sha256])
+
+    assert code == 7
+    assert "No space left on device" in (message := capsys.readouterr().err)
+    assert "make room for" in message
+    assert list((tmp_path / "dist").iterdir()) == []
