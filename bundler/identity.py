@@ -20,7 +20,9 @@ from bundler.names import Platform, ReleaseIdentity, Version, cuda_label, parse_
 
 _PLATFORMS = {"x86_64": Platform.WINDOWS_X86_64, "arm64": Platform.WINDOWS_ARM64}
 _CUBLAS = re.compile(r"cublas(?:lt)?64_(\d+)\.dll", re.IGNORECASE)
-_DEFINE = re.compile(rb"^\s*#\s*define\s+CUDNN_(MAJOR|MINOR|PATCHLEVEL)\s+(\d{1,6})\s*$", re.M)
+_DEFINE = re.compile(
+    rb"^\s*#\s*define\s+CUDNN_(MAJOR|MINOR|PATCHLEVEL)\s+(\d{1,6})\s*$", re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,8 @@ def _platform(facts: Mapping[str, BinaryFacts]) -> tuple[Platform | None, list[F
         return None, []
     machine = machines.most_common(1)[0][0]
     if machine not in _PLATFORMS:
-        return None, [Fault("", f"holds libraries for {machine}; cuDNN exists for x86_64 and arm64")]
+        what = f"holds libraries for {machine}; cuDNN exists for x86_64 and arm64"
+        return None, [Fault("", what)]
     return _PLATFORMS[machine], []
 
 

@@ -154,6 +154,17 @@ def test_a_lock_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
         read_artifact_lock(ArtifactKind.APP_LOCAL, path)
 
 
+@pytest.mark.parametrize("data", [b"", b"not zstd", b"\x28\xb5\x2f\xfd garbage"])
+def test_a_conda_package_with_a_broken_inner_archive(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "a-1-0.conda"
+    with zipfile.ZipFile(path, "w") as package:
+        package.writestr("info-a-1-0.tar.zst", data)
+        package.writestr("pkg-a-1-0.tar.zst", data)
+
+    with pytest.raises(ArchiveError):
+        read_artifact_lock(ArtifactKind.CONDA, path)
+
+
 def test_a_conda_package_that_is_none(tmp_path: Path) -> None:
     path = tmp_path / "a.conda"
     path.write_bytes(b"not a zip")

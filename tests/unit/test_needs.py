@@ -58,9 +58,11 @@ def test_what_a_name_means(name: str, kind: NeedKind | None) -> None:
     [
         ("7.6.5.32", NeedKind.UNKNOWN),
         ("8.2.4.15", NeedKind.UNKNOWN),
+        ("8.3.0", NeedKind.OPTIONAL),
         ("8.3.0.98", NeedKind.OPTIONAL),
         ("8.9.7.29", NeedKind.OPTIONAL),
         ("9.1.1.17", NeedKind.OPTIONAL),
+        ("9.2.0", None),
         ("9.2.0.82", None),
         ("9.28.1.4", None),
     ],
