@@ -38,6 +38,10 @@ class Outcome:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and give its exit code."""
     arguments = parse(sys.argv[1:] if argv is None else argv)
+    # A file's name may hold what the encoding of the output lacks.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         with show_progress(sys.stderr) as progress:
             outcome = VERBS[arguments.verb](arguments, progress)
@@ -50,9 +54,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         bug = BundlerError("this is a bug in cudnn-bundler", next_step="report the lines above")
         outcome = Outcome(presentation.error_document(bug), (), bug)
-    # A file's name may hold what the encoding of the output lacks.
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
     if arguments.as_json:
         print(json.dumps(outcome.document, indent=1, sort_keys=True))
     else:

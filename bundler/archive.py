@@ -213,11 +213,11 @@ def _inflate(entry: ZipEntry, chunks: Iterator[bytes]) -> Iterator[bytes]:
     try:
         for chunk in chunks:
             data = chunk
-            while data and not inflater.eof:
+            while data:
                 yield inflater.decompress(data, CHUNK)
                 data = inflater.unconsumed_tail
             # Stopped here, for zlib would keep everything that follows in memory.
-            if data or inflater.unused_data:
+            if inflater.unused_data:
                 raise _damaged(entry.name, "is damaged: bytes follow its compressed stream")
         yield inflater.flush()
     except zlib.error as error:

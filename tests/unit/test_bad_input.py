@@ -6,6 +6,7 @@ import errno
 import hashlib
 import io
 import json
+import os
 import tarfile
 import tempfile
 import zipfile
@@ -14,11 +15,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import Template
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 import pytest
 
-from bundler.__main__ import main
+from bundler.__main__ import VERBS, main
 from bundler.recipe_data import builtin_catalogue
 from tests.raw_zips import Member, deflated, made
 from tests.sample_archives import FIXTURES, NAME, ArchiveLayout, SampleArchive, libraries
@@ -409,3 +410,30 @@ def test_a_full_disk_is_the_destinations_refusal(
     assert "No space left on device" in (message := capsys.readouterr().err)
     assert "make room for" in message
     assert list((tmp_path / "dist").iterdir()) == []
+
+
+def test_a_bug_is_one_document_and_a_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> NoReturn:
+        message = "unforeseen"
+        raise RuntimeError(message)
+
+    monkeypatch.setitem(VERBS, "verify", broken)
+
+    code = main(["verify", "archive.zip", "--json"])
+    printed = capsys.readouterr()
+
+    assert (code, json.loads(printed.out)["exit_code"]) == (1, 1)
+    assert "RuntimeError: unforeseen" in printed.err
+    assert "error: this is a bug in cudnn-bundler" in printed.err
+
+
+def test_a_name_that_is_no_text_is_printed_all_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(os.fsdecode(bytes(tmp_path) + b"/\xff" + NAME.encode()))
+    path.write_bytes(GOOD)
+
+    assert main(["verify", str(path), "--sha256", hashlib.sha256(GOOD).hexdigest()]) == 0
+    assert f"verified: \\udcff{NAME}" in capsys.readouterr().out

@@ -146,6 +146,12 @@ def test_normalise(name: str, expected: str) -> None:
             [Fault("e\u0301.dll", "would be the same file as \u00e9.dll on Windows or macOS")],
         ),
         row(
+            "order of accents",
+            ["\u03b1\u0345\u0301", "\u03b1\u0301\u0345"],
+            [Fault("\u03b1\u0301\u0345",
+                   "would be the same file as \u03b1\u0345\u0301 on Windows or macOS")],
+        ),
+        row(
             "file and folder of one name",
             ["a", "a/b.dll"],
             [Fault("a", "is a file, and a/b.dll needs a folder there")],

@@ -295,6 +295,21 @@ def test_unsound_zip_is_refused(data: bytes, words: str) -> None:
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(
+            made(Member(offset=IN_ZIP64, extra=struct.pack("<2HQ", 1, 8, 2**64 - 1))), id="member"
+        ),
+        pytest.param(made_zip64(MEMBER, end=Zip64End(record_offset=2**64 - 1)), id="end record"),
+    ],
+)
+def test_an_offset_that_no_file_has_is_refused(data: bytes) -> None:
+    """A real file cannot even be asked for it."""
+    with pytest.raises(ArchiveError):
+        contents(data)
+
+
 def test_members_may_not_share_bytes() -> None:
     inner = MEMBER.local_header() + CONTENT
     outer = Member(b"outer", inner, size=len(inner), compressed=len(inner), crc32=zlib.crc32(inner))
