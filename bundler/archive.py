@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from bundler.errors import ArchiveError, Fault, MissingError, UsageError
+from bundler.archive_format import check_format
+from bundler.errors import ArchiveError, Fault, UsageError
 from bundler.trust import ArchiveDigest
 from bundler.zip_directory import DEFLATED, ZipEntry, read_directory
 
@@ -25,22 +26,6 @@ CHUNK = 1024 * 1024
 MAXIMUM_UNPACKED = 32 * 1024**3
 MAXIMUM_RATIO = 100
 """Real archives unpack to 1.3 to 5 times their size; a hundred times is a bomb."""
-
-_FORMATS = (
-    (b"PK\x03\x04", "zip"),
-    (b"PK\x05\x06", "an empty zip"),
-    (b"PK\x07\x08", "one part of a zip split over several files"),
-    (b"PK00PK\x03\x04", "one part of a zip split over several files"),
-    (b"\xfd7zXZ\x00", "a tar.xz, NVIDIA's format for Linux"),
-    (b"\x1f\x8b", "a gzip file (tgz), NVIDIA's older format for Linux"),
-    (b"MZ", "a Windows program, perhaps an installer"),
-    (b"Rar!", "a RAR file"),
-    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip file"),
-    (b"\x7fELF", "a Linux program"),
-    (b"version https://git-lfs", "a Git LFS pointer, which stands in for a file"),
-)
-_WEB_PAGE = "a web page"
-_MARKUP = (b"<!doctype", b"<html", b"<head", b"<?xml", b"<!--")
 
 
 @dataclass(frozen=True)
@@ -129,25 +114,56 @@ class Archive:
             )
 
 
-@contextmanager
-def open_archive(path: Path) -> Iterator[tuple[Archive, ArchiveDigest]]:
-    """Open an archive, hash it whole, and read its directory.
+@dataclass(frozen=True)
+class ArchiveFile:
+    """An open file that begins like an archive, hashed and not yet looked into.
 
-    The hash comes first: it is what trust rests on, and a damaged file is reported with
-    the hash that was found.
+    Args:
+        name: the file's own name, for messages only.
+        digest: size and hashes of the whole file.
+    """
+
+    name: str
+    digest: ArchiveDigest
+    _file: _SharedFile
+    _stamp: tuple[int, int]
+
+    def structure(self, *, is_known: bool = False) -> Archive:
+        """Read the directory.
+
+        Args:
+            is_known: the hash is that of one of NVIDIA's own archives, so unused bytes
+                between members are an oddity of NVIDIA's tools and no hiding place.
+
+        Raises:
+            ArchiveError: it is damaged, or refused for its structure.
+        """
+        entries = _read_entries(self._file, self.digest, is_known=is_known)
+        return Archive(self.name, self.digest.size, entries, self._file, self._stamp)
+
+
+@contextmanager
+def open_file(path: Path) -> Iterator[ArchiveFile]:
+    """Open an archive and hash it whole, before anything in it is believed.
 
     Raises:
         UsageError: there is no such file, or it may not be read.
-        ArchiveError: it is not a zip, damaged, or refused for its structure.
+        ArchiveError: it is not a zip.
     """
     with _open(path) as stream:
         file = _SharedFile(path.name, stream, threading.Lock())
         with _reading(path.name):
             stamp = _stamp(stream)
-            _check_format(path.name, stream.read(1024), stamp[0])
+            check_format(path.name, stream.read(1024), stamp[0])
             digest = digest_stream(stream)
-        entries = _read_entries(file, digest)
-        yield Archive(path.name, digest.size, entries, file, stamp), digest
+        yield ArchiveFile(path.name, digest, file, stamp)
+
+
+@contextmanager
+def open_archive(path: Path) -> Iterator[tuple[Archive, ArchiveDigest]]:
+    """Open an archive that nobody needs to vouch for; see `open_file` and `structure`."""
+    with open_file(path) as file:
+        yield file.structure(), file.digest
 
 
 def _open(path: Path) -> BinaryIO:
@@ -177,9 +193,11 @@ def _reading(name: str) -> Iterator[None]:
         ) from error
 
 
-def _read_entries(file: _SharedFile, digest: ArchiveDigest) -> tuple[ZipEntry, ...]:
+def _read_entries(
+    file: _SharedFile, digest: ArchiveDigest, *, is_known: bool
+) -> tuple[ZipEntry, ...]:
     try:
-        entries = read_directory(file.read_at, digest.size)
+        entries = read_directory(file.read_at, digest.size, may_have_gaps=is_known)
         _check_bomb(entries, digest.size)
     except ArchiveError as error:
         found = f"the file has {digest.size:,} bytes and SHA-256 {digest.sha256}"
@@ -232,42 +250,6 @@ def _damaged(name: str, what: str) -> ArchiveError:
         next_step="fetch it again; never repair it",
         faults=[Fault(name, what)],
     )
-
-
-def _check_format(name: str, head: bytes, size: int) -> None:
-    kind = _format_of(head)
-    if kind == "zip":
-        return
-    if kind.startswith(("a tar.xz", "a gzip")):
-        raise MissingError(
-            f"{name} is {kind}, whatever its name says",
-            why="this version reads NVIDIA's Windows archives (.zip)",
-            next_step="use the windows-x86_64 archive of the same release",
-        )
-    next_step = "fetch the archive again; a cuDNN archive is hundreds of megabytes"
-    if kind == _WEB_PAGE:
-        next_step = (
-            "NVIDIA's download needs a login or another address: open the page, log in, retry"
-        )
-    raise ArchiveError(
-        f"{name} is {kind}, not a cuDNN archive ({size:,} bytes)", next_step=next_step
-    )
-
-
-def _format_of(head: bytes) -> str:
-    if not head:
-        return "empty"
-    for magic, kind in _FORMATS:
-        if head.startswith(magic):
-            return kind
-    if head[257:262] == b"ustar":
-        return "a tar file"
-    if not head.strip(b"\0"):
-        return "filled with zeros, as an unfinished download may be"
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
-    if text.startswith(_MARKUP):
-        return _WEB_PAGE
-    return "of no known format"
 
 
 def _check_bomb(entries: tuple[ZipEntry, ...], size: int) -> None:

@@ -70,7 +70,8 @@ def read_binary_facts(path: Path) -> BinaryFacts | Fault:
                 TypeError, OverflowError, RecursionError) as error:  # fmt: skip
             head = window[:2]
             what = "is damaged" if head == b"MZ" else "is not a Windows library"
-            return Fault(path.name, f"{what} ({error})")
+            reason = error.args[0] if error.args else type(error).__name__
+            return Fault(path.name, f"{what} ({reason})")
 
 
 class _FileWindow:

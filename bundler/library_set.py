@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from bundler.binary import BinaryFacts
 from bundler.errors import Fault
@@ -21,28 +21,38 @@ EXPECTED_TABLE = "expected_libraries.json"
 Facts = Mapping[str, BinaryFacts]
 
 
-def library_faults(facts: Facts, identity: ReleaseIdentity) -> list[Fault]:
+def library_faults(
+    facts: Facts, identity: ReleaseIdentity, unreadable: Collection[str] = ()
+) -> list[Fault]:
     """List everything that keeps these libraries from working together.
 
     Args:
         facts: by file name.
         identity: what the set as a whole is.
+        unreadable: names of libraries that are there and whose faults are told already.
     """
-    by_lower_name = {name.lower(): fact for name, fact in facts.items()}
+    present = {name.lower(): fact for name, fact in facts.items()}
+    machine = _common_machine(facts)
+    # A library for another machine offers other functions too, which is no second fault.
+    alike = {name: fact for name, fact in present.items() if fact.machine == machine}
     return [
-        *_machine_faults(facts),
+        *_machine_faults(facts, machine),
         *_version_faults(facts, identity),
         *_name_faults(facts),
-        *_missing_faults(facts, by_lower_name),
-        *_symbol_faults(facts, by_lower_name),
+        *_missing_faults(facts, present.keys() | {name.lower() for name in unreadable}),
+        *_symbol_faults(facts, alike),
     ]
 
 
-def _machine_faults(facts: Facts) -> Iterator[Fault]:
-    for common, _ in Counter(fact.machine for fact in facts.values()).most_common(1):
-        for name, fact in facts.items():
-            if fact.machine != common:
-                yield Fault(name, f"is built for {fact.machine}, the others for {common}")
+def _common_machine(facts: Facts) -> str:
+    machines = Counter(fact.machine for fact in facts.values()).most_common(1)
+    return machines[0][0] if machines else ""
+
+
+def _machine_faults(facts: Facts, machine: str) -> Iterator[Fault]:
+    for name, fact in facts.items():
+        if fact.machine != machine:
+            yield Fault(name, f"is built for {fact.machine}, the others for {machine}")
 
 
 def _version_faults(facts: Facts, identity: ReleaseIdentity) -> Iterator[Fault]:
@@ -62,7 +72,7 @@ def _name_faults(facts: Facts) -> Iterator[Fault]:
             yield Fault(name, f"is really {original}, renamed")
 
 
-def _missing_faults(facts: Facts, present: Facts) -> Iterator[Fault]:
+def _missing_faults(facts: Facts, present: Collection[str]) -> Iterator[Fault]:
     wanted: dict[str, list[str]] = {}
     for name, fact in facts.items():
         for other in (*fact.imports, *fact.run_time_names):

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bundler.archive import open_archive
+from bundler.archive import ArchiveFile, open_file
 from bundler.artifacts import Artifact, ArtifactKind, ArtifactOptions, app_local, conda, wheel
 from bundler.artifacts.reading import open_artifact, read_artifact_files, read_artifact_lock
 from bundler.errors import ArchiveError, ReleaseError, UsageError
@@ -35,7 +35,6 @@ from bundler.smoke.smoke_test import SmokeOptions, smoke_test
 from bundler.smoke.wine import find_host
 from bundler.staging import stage, staging_folder
 from bundler.trust import (
-    ArchiveDigest,
     GivenWitnesses,
     TrustDecision,
     decide,
@@ -133,25 +132,43 @@ def _candidate(options: IngestOptions, trust: _Trust, progress: Progress) -> Ite
     given = _given_witnesses(options)
     with ExitStack() as stack:
         progress(f"reading {options.archive.name}")
-        archive, digest = stack.enter_context(open_archive(options.archive))
-        decision = trust(digest, archive.name, given)
+        file = stack.enter_context(open_file(options.archive))
+        decision = trust(file, given)
+        archive = file.structure(is_known=decision.entry is not None)
         scratch = stack.enter_context(staging_folder(options.scratch))
         progress(f"unpacking {len(archive.entries)} files")
         files = stage(archive, scratch / "archive")
         progress("validating")
-        yield Candidate(archive, digest, decision, files, scratch)
+        yield Candidate(archive, file.digest, decision, files, scratch)
 
 
-_Trust = Callable[[ArchiveDigest, str, GivenWitnesses], TrustDecision]
+_Trust = Callable[[ArchiveFile, GivenWitnesses], TrustDecision]
 
 
-def _trust(digest: ArchiveDigest, name: str, given: GivenWitnesses) -> TrustDecision:
-    return decide(digest, name, given, builtin_catalogue())
-
-
-def _trust_or_doubt(digest: ArchiveDigest, name: str, given: GivenWitnesses) -> TrustDecision:
+def _trust(file: ArchiveFile, given: GivenWitnesses) -> TrustDecision:
     try:
-        return _trust(digest, name, given)
+        return decide(file.digest, file.name, given, builtin_catalogue())
+    except ArchiveError as distrust:
+        raise _with_damage(distrust, file) from distrust
+
+
+def _with_damage(distrust: ArchiveError, file: ArchiveFile) -> ArchiveError:
+    """Add what is visibly wrong with the file, which is often why nobody vouches for it."""
+    try:
+        file.structure()
+    except ArchiveError as damage:
+        return ArchiveError(
+            distrust.what,
+            why="; ".join(filter(None, (distrust.why, damage.what))),
+            next_step=damage.next_step,
+            faults=(*distrust.faults, *damage.faults),
+        )
+    return distrust
+
+
+def _trust_or_doubt(file: ArchiveFile, given: GivenWitnesses) -> TrustDecision:
+    try:
+        return _trust(file, given)
     except ArchiveError as error:
         return TrustDecision((), None, (str(error),))
 

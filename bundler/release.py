@@ -146,9 +146,8 @@ def examine(candidate: Candidate, tables: ReleaseTables) -> Examination:
         ReleaseError: the release is not fit to ship; lists every fault.
     """
     roles = {file.path: role_of(file.path) for file in candidate.files}
-    facts, faults = _read_libraries(
-        [file for file in candidate.files if roles[file.path] is Role.RUNTIME]
-    )
+    libraries = [file for file in candidate.files if roles[file.path] is Role.RUNTIME]
+    facts, faults = _read_libraries(libraries)
     faults += inventory_faults(roles.items())
     verdict = identify(
         Evidence(
@@ -160,7 +159,8 @@ def examine(candidate: Candidate, tables: ReleaseTables) -> Examination:
     )
     faults += verdict.faults
     if verdict.identity is not None:
-        faults += library_faults(facts, verdict.identity)
+        unreadable = {file.location.name for file in libraries} - facts.keys()
+        faults += library_faults(facts, verdict.identity, unreadable)
     if faults or verdict.identity is None:
         raise _unfit(candidate.archive.name, faults)
     lock = _lock(candidate, verdict.identity, _Contents(roles, facts), tables)

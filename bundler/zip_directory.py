@@ -85,12 +85,15 @@ class _Located:
         return self.entry.data_offset + self.entry.compressed_size
 
 
-def read_directory(read_at: ReadAt, file_size: int) -> tuple[ZipEntry, ...]:
+def read_directory(
+    read_at: ReadAt, file_size: int, *, may_have_gaps: bool = False
+) -> tuple[ZipEntry, ...]:
     """Read and check the directory; directories themselves are left out.
 
     Args:
         read_at: access to the zip's bytes.
         file_size: bytes.
+        may_have_gaps: let bytes pass that belong to no member.
 
     Raises:
         ArchiveError: with every fault found.
@@ -109,7 +112,8 @@ def read_directory(read_at: ReadAt, file_size: int) -> tuple[ZipEntry, ...]:
             located.append(found)
     # A member that was not found leaves a hole, which is no second fault.
     if len(located) == len(raw):
-        faults += _layout_faults(read_at, located, place.offset)
+        faults += _overlap_faults(located)
+        faults += () if may_have_gaps else _gap_faults(read_at, located, place.offset)
     if faults:
         raise refusal(faults)
     return tuple(item.entry for item in located if not item.raw.is_folder)
@@ -233,20 +237,32 @@ def _locate(read_at: ReadAt, entry: _RawEntry, directory_offset: int) -> _Locate
     return _Located(entry, found, is_streamed)
 
 
-def _layout_faults(
-    read_at: ReadAt, located: Iterable[_Located], directory_offset: int
-) -> Iterator[Fault]:
-    """Find bytes that belong to two members, and bytes that belong to none."""
-    reached, before = 0, None
-    for item in sorted(located, key=lambda item: (item.raw.offset, item.end)):
+def _overlap_faults(located: Iterable[_Located]) -> Iterator[Fault]:
+    """Find bytes that belong to two members."""
+    reached = 0
+    for item in _in_file_order(located):
         if item.raw.offset < reached:
             yield item.raw.fault("shares bytes with another member")
-        elif not _is_filled(read_at(reached, min(item.raw.offset - reached, 25)), before):
+        reached = max(reached, item.end)
+
+
+def _gap_faults(
+    read_at: ReadAt, located: Iterable[_Located], directory_offset: int
+) -> Iterator[Fault]:
+    """Find bytes that belong to no member."""
+    reached, before = 0, None
+    for item in _in_file_order(located):
+        gap = item.raw.offset - reached
+        if gap > 0 and not _is_filled(read_at(reached, min(gap, 25)), before):
             yield item.raw.fault("has bytes before it that belong to no member")
         if item.end >= reached:
             reached, before = item.end, item
     if not _is_filled(read_at(reached, min(directory_offset - reached, 25)), before):
         yield Fault("", "has bytes before its directory that belong to no member")
+
+
+def _in_file_order(located: Iterable[_Located]) -> list[_Located]:
+    return sorted(located, key=lambda item: (item.raw.offset, item.end))
 
 
 def _is_filled(between: bytes, before: _Located | None) -> bool:

@@ -48,6 +48,7 @@ def build(release: ValidatedRelease, options: ArtifactOptions, folder: Path) -> 
             writer.add(name, data)
         writer.add("SHA256SUMS", _checksums(release, {**texts, **added}))
         writer.close()
+        release.archive.check_unchanged()
     return Artifact(ArtifactKind.APP_LOCAL, path, output.size, output.sha256)
 
 

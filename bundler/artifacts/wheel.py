@@ -72,6 +72,7 @@ def build(release: ValidatedRelease, options: ArtifactOptions, folder: Path) -> 
         record.rows.append(f"{dist_info}RECORD,,\n")
         writer.add(f"{dist_info}RECORD", "".join(record.rows).encode())
         writer.close()
+        release.archive.check_unchanged()
     return Artifact(ArtifactKind.WHEEL, path, output.size, output.sha256)
 
 

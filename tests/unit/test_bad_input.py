@@ -437,3 +437,16 @@ def test_a_name_that_is_no_text_is_printed_all_the_same(
 
     assert main(["verify", str(path), "--sha256", hashlib.sha256(GOOD).hexdigest()]) == 0
     assert f"verified: \\udcff{NAME}" in capsys.readouterr().out
+
+
+def test_a_cut_download_of_a_listed_archive_is_called_incomplete_and_damaged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, listing = tmp_path / NAME, tmp_path / "redistrib.json"
+    path.write_bytes(GOOD[:-100])
+    listing.write_bytes(manifest(GOOD))
+
+    assert main(["verify", str(path), "--manifest", str(listing)]) == 3
+    message = capsys.readouterr().err
+    assert f"incomplete download: {len(GOOD) - 100}" in message.replace(",", "")
+    assert "damaged" in message

@@ -527,3 +527,18 @@ def test_any_splice_is_read_or_refused(position: int, new: bytes, dropped: int) 
         return
 
     assert set(found.values()) <= {*EXPECTED["plain"].values()}
+
+
+def test_a_known_archive_may_have_gaps_and_still_no_overlaps() -> None:
+    gap = made(replace(MEMBER, after=b"padding"), OTHER)
+
+    def read_known(data: bytes) -> tuple[ZipEntry, ...]:
+        return read_directory(
+            lambda offset, length: data[offset : offset + length], len(data), may_have_gaps=True
+        )
+
+    assert [entry.name for entry in read_known(gap)] == [
+        entry.name for entry in read(made(MEMBER, OTHER))
+    ]
+    with pytest.raises(ArchiveError):
+        read(gap)
