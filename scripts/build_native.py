@@ -122,6 +122,7 @@ def build(target: Target, folder: Path, cache: Path) -> list[str]:
     """Build one target below a folder and name what it made.
 
     Args:
+        target: what to build.
         folder: gets the outputs at the same relative paths as in the project.
         cache: where the compiler may keep its intermediate files.
 
