@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bundler import pipeline, presentation
-from bundler.artifacts.reading import kind_of, open_artifact, read_artifact_lock
+from bundler.artifacts.reading import kind_of, open_artifact, read_artifact_lock, recognise
 from bundler.command_line import Arguments, parse
 from bundler.errors import BundlerError, Fault, MissingError, SmokeError
+from bundler.ingest import IngestOptions, ingest, inspect_archive
+from bundler.lock import Lock
 from bundler.progress import Progress, show_progress
-from bundler.smoke.report import ArtifactReport, Level, Result, Status
+from bundler.smoke.report import ArtifactReport, Level, Result, Status, report_document
 
 
 @dataclass(frozen=True)
@@ -79,36 +81,33 @@ def _build(arguments: Arguments, progress: Progress) -> Outcome:
 
 def _verify(arguments: Arguments, progress: Progress) -> Outcome:
     path = arguments.paths[0]
-    if kind_of(path) is None:
-        scratch = Path(tempfile.gettempdir())
-        with pipeline.ingest(_ingest_options(arguments, scratch), progress) as release:
-            lock, notes = release.lock, release.notes
-    else:
-        lock, notes = pipeline.verify_artifact(path, arguments.lock), ()
-    lines = ["verified: " + path.name, *presentation.lock_lines(lock, notes)]
-    return Outcome(json.loads(lock.to_bytes()), lines)
+    if kind_of(path) is not None:
+        return _lock_outcome(
+            f"verified: {path.name}", pipeline.verify_artifact(path, arguments.lock)
+        )
+    with ingest(_ingest_options(arguments, _scratch()), progress) as release:
+        return _lock_outcome(f"verified: {path.name}", release.lock, release.notes)
 
 
 def _inspect(arguments: Arguments, progress: Progress) -> Outcome:
     path = arguments.paths[0]
-    kind = kind_of(path)
-    if kind is None:
-        options = _ingest_options(arguments, Path(tempfile.gettempdir()))
-        found = pipeline.inspect_archive(options, progress)
-        lock, notes = found.lock, found.notes
-    else:
-        lock, notes = read_artifact_lock(kind, open_artifact(path).path), ()
-    lines = [path.name, *presentation.lock_lines(lock, notes)]
-    return Outcome({**json.loads(lock.to_bytes()), "notes": list(notes)}, lines)
+    if kind_of(path) is not None:
+        return _lock_outcome(path.name, read_artifact_lock(recognise(path), path))
+    found = inspect_archive(_ingest_options(arguments, _scratch()), progress)
+    return _lock_outcome(path.name, found.lock, found.notes)
+
+
+def _lock_outcome(title: str, lock: Lock, notes: Sequence[str] = ()) -> Outcome:
+    document = {**json.loads(lock.to_bytes()), "notes": list(notes)}
+    return Outcome(document, [title, *presentation.lock_lines(lock, notes)])
 
 
 def _smoke(arguments: Arguments, progress: Progress) -> Outcome:
     artifacts = tuple(open_artifact(path) for path in arguments.paths)
-    scratch = Path(tempfile.gettempdir())
-    reports = pipeline.smoke(artifacts, scratch, os.environ, progress)
-    document = {"smoke": [presentation.smoke_document(report) for report in reports]}
+    options = pipeline.SmokeOptions(_scratch())
+    reports = pipeline.smoke(artifacts, options, os.environ, progress)
     verdict = _verdict(reports, require_gpu=arguments.require_gpu)
-    return Outcome(document, presentation.smoke_lines(reports), verdict)
+    return Outcome(report_document(reports), presentation.smoke_lines(reports), verdict)
 
 
 VERBS: dict[str, Callable[[Arguments, Progress], Outcome]] = {
@@ -119,8 +118,12 @@ VERBS: dict[str, Callable[[Arguments, Progress], Outcome]] = {
 }
 
 
-def _ingest_options(arguments: Arguments, scratch: Path) -> pipeline.IngestOptions:
-    return pipeline.IngestOptions(arguments.paths[0], arguments.manifest, arguments.sha256, scratch)
+def _ingest_options(arguments: Arguments, scratch: Path) -> IngestOptions:
+    return IngestOptions(arguments.paths[0], arguments.manifest, arguments.sha256, scratch)
+
+
+def _scratch() -> Path:
+    return Path(tempfile.gettempdir())
 
 
 def _verdict(reports: Sequence[ArtifactReport], *, require_gpu: bool) -> BundlerError | None:

@@ -172,8 +172,7 @@ def _add_witnesses(verb: argparse.ArgumentParser) -> None:
 
 
 def _level(text: str) -> int:
-    level = int(text)
-    if not 1 <= level <= 22:
-        message = f"{text} is not a zstd level (1 to 22)"
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 22:
+        message = f"{text!r} is not a zstd level (1 to 22)"
         raise argparse.ArgumentTypeError(message)
-    return level
+    return int(text)

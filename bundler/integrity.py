@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from bundler.errors import Fault
 from bundler.inventory import CUDNN_LIBRARY
@@ -36,8 +37,16 @@ def find_files(folder: Path) -> dict[str, FoundFile]:
 def hash_file(path: Path) -> FoundFile:
     """Hash one file with constant memory."""
     with path.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        return FoundFile(stream.seek(0, os.SEEK_END), digest)
+        return hash_stream(stream)
+
+
+def hash_stream(stream: IO[bytes]) -> FoundFile:
+    """Hash what is left of a stream with constant memory."""
+    sha256, size = hashlib.sha256(), 0
+    while chunk := stream.read(1024 * 1024):
+        sha256.update(chunk)
+        size += len(chunk)
+    return FoundFile(size, sha256.hexdigest())
 
 
 def compare(lock: Lock, found: Mapping[str, FoundFile]) -> list[Fault]:

@@ -100,6 +100,12 @@ class Need:
     provider: str
     satisfied_by: str | None = None
 
+    @property
+    def in_words(self) -> str:
+        """Say what it is, where it comes from and what goes wrong without it."""
+        origin = f", from {self.provider}" if self.provider else ""
+        return f"{self.name} ({self.kind}{origin}): {self.reason}"
+
 
 @dataclass(frozen=True)
 class LockedWitness:
@@ -158,6 +164,19 @@ class Lock:
     def closed(self) -> bool:
         """Say whether the target needs nothing but the driver."""
         return all(need.satisfied_by or need.kind is NeedKind.DRIVER for need in self.needs)
+
+    @property
+    def target_requirements(self) -> tuple[str, ...]:
+        """What the target machine must have, in words, most of it needs that nothing here meets."""
+        unmet = (
+            need
+            for need in self.needs
+            if need.satisfied_by is None and need.kind is not NeedKind.DRIVER
+        )
+        return (
+            *(need.in_words for need in unmet),
+            "an NVIDIA display driver for this CUDA version",
+        )
 
     @property
     def runtime_files(self) -> tuple[LockedFile, ...]:

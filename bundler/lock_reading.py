@@ -39,12 +39,19 @@ def parse_lock(data: bytes, where: str) -> Lock:
                 f"{where} has lock schema {document['schema']!r}; this version reads {SCHEMA}",
                 next_step="use the version of this tool that wrote it, or build again",
             )
-        return _lock(document)
+        return _consistent(_lock(document))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ArchiveError(
             f"{where} is not a lock ({type(error).__name__}: {error})",
             next_step="build the artifact again from the archive",
         ) from error
+
+
+def _consistent(lock: Lock) -> Lock:
+    if sorted(lock.load_order) != sorted(file.name for file in lock.runtime_files):
+        message = "its load order is not an order of its run-time files"
+        raise ValueError(message)
+    return lock
 
 
 def _lock(document: dict[str, Any]) -> Lock:

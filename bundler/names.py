@@ -129,7 +129,7 @@ class ReleaseIdentity:
 
     @property
     def archive_name(self) -> str:
-        """The name NVIDIA's newer grammar gives this archive, whatever the file is called."""
+        """The name that NVIDIA's newer grammar gives such an archive."""
         suffix = "zip" if self.platform.is_windows else "tar.xz"
         return f"cudnn-{self.platform}-{self.version}_cuda{self.cuda}-archive.{suffix}"
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from bundler.artifacts import Artifact
 from bundler.errors import BundlerError
-from bundler.lock import Lock, NeedKind, Role
+from bundler.lock import Lock, Role
 from bundler.pipeline import BuildResult
-from bundler.smoke.report import ArtifactReport
+from bundler.smoke.report import ArtifactReport, report_document
 
 _MEBIBYTE = 1024 * 1024
 
@@ -42,11 +42,7 @@ def _artifact_lines(artifact: Artifact, report: ArtifactReport | None) -> Iterat
 
 def _target_lines(lock: Lock) -> Iterator[str]:
     yield "the target machine must have:"
-    for need in lock.needs:
-        if need.satisfied_by is None and need.kind is not NeedKind.DRIVER:
-            provider = f", from {need.provider}" if need.provider else ""
-            yield f"  {need.name} ({need.kind}{provider}): {need.reason}"
-    yield "  an NVIDIA display driver for this CUDA version"
+    yield from (f"  {line}" for line in lock.target_requirements)
 
 
 def _remark_lines(remarks: Sequence[str]) -> Iterator[str]:
@@ -90,7 +86,7 @@ def build_document(result: BuildResult) -> dict[str, object]:
             "platform": str(result.lock.identity.platform),
         },
         "artifacts": [artifact_document(artifact) for artifact in result.artifacts],
-        "smoke": [smoke_document(report) for report in result.reports],
+        "smoke": report_document(result.reports),
         "side_files": [str(path) for path in result.side_files],
         "warnings": list(result.lock.warnings),
         "notes": list(result.notes),
@@ -101,12 +97,6 @@ def build_document(result: BuildResult) -> dict[str, object]:
 def artifact_document(artifact: Artifact) -> dict[str, object]:
     """Give an artifact as JSON."""
     return {**vars(artifact), "path": str(artifact.path)}
-
-
-def smoke_document(report: ArtifactReport) -> dict[str, object]:
-    """Give a smoke test as JSON."""
-    levels = [vars(level) for level in report.levels]
-    return {**vars(report), "levels": levels, "result": report.result}
 
 
 def error_document(error: BundlerError) -> dict[str, object]:

@@ -179,13 +179,14 @@ def _lock(
     files = tuple(_locked_file(file, contents) for file in candidate.files)
     payload = [file for file in files if file.role is Role.RUNTIME]
     needs = needs_of(payload, identity.version, tables.needs)
+    entry = candidate.trust.entry
     return Lock(
         identity=identity,
         archive=LockedArchive(
-            name=identity.archive_name,
+            name=entry.file_name if entry else identity.archive_name,
             size=candidate.digest.size,
             sha256=candidate.digest.sha256,
-            catalogued=candidate.trust.entry is not None,
+            catalogued=entry is not None,
             witnesses=tuple(LockedWitness(w.kind, w.detail) for w in candidate.trust.agreed),
         ),
         files=files,

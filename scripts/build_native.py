@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 COMPILER_VERSION = "0.17.1"
-COMMON_FLAGS = ("-Os", "-s", "-g0", "-std=c11", "-mcpu=baseline", "-Wall", "-Wextra", "-Werror")
+COMMON_FLAGS = ("-Os", "-s", "-g0", "-std=c23", "-mcpu=baseline", "-Wall", "-Wextra", "-Werror")
 LIBC_FREE = ("-nostdlib", "-ffreestanding", "-fno-stack-protector")
 DLL = (*LIBC_FREE, "-shared", "-Wl,-e,DllMain")
 EXE = (*LIBC_FREE, "-Wl,-e,start", "-Wl,--subsystem,console", "-lkernel32")
@@ -81,10 +81,15 @@ def _cudnn8(version: str) -> list[Target]:
 PROBE = tuple(
     f"bundler/probe/{chapter}.c"
     for chapter in (
-        *("cudnn_check", "deaths", "driver", "engines", "library", "report", "stages"),
-        *("text", "versions"),
+        *("benchmark", "convolution", "cudnn_api", "driver", "engines"),
+        *("gpu", "library", "needs", "plain_kernel", "problem", "report", "stages", "text"),
+        "versions",
     )
 )
+PROGRAM = (*PROBE, "bundler/probe/cudnn_check.c", "bundler/probe/deaths.c")
+LIBRARY = (*PROBE, "bundler/probe/shared_library.c")
+# The oldest C library that a manylinux2014 system has; nothing newer is asked for.
+LINUX = {"linux-x86_64": "x86_64-linux-gnu.2.17", "linux-aarch64": "aarch64-linux-gnu.2.17"}
 TARGETS = [
     *_cudnn8("8.9.5.29"),
     *_cudnn8("8.5.0.96"),
@@ -112,8 +117,41 @@ TARGETS = [
     Target(
         "bundler/probe/prebuilt/windows-x86_64/cudnn-check.exe",
         "x86_64-windows-gnu",
-        (*PROBE, "bundler/probe/platform_windows.c", "bundler/probe/start_windows.c"),
+        (*PROGRAM, "bundler/probe/platform_windows.c", "bundler/probe/start_windows.c"),
         EXE,
+    ),
+    *(
+        Target(
+            f"bundler/probe/prebuilt/{platform}/cudnn-check",
+            triple,
+            (*PROGRAM, "bundler/probe/platform_linux.c", "bundler/probe/start_linux.c"),
+            ("-ldl",),
+        )
+        for platform, triple in LINUX.items()
+    ),
+    Target(
+        "bundler/probe/prebuilt/windows-x86_64/cudnn-check.dll",
+        "x86_64-windows-gnu",
+        (*LIBRARY, "bundler/probe/platform_windows.c"),
+        (*DLL, "-lkernel32"),
+    ),
+    *(
+        Target(
+            f"bundler/probe/prebuilt/{platform}/cudnn-check.so",
+            triple,
+            (*LIBRARY, "bundler/probe/platform_linux.c"),
+            ("-shared", "-fPIC", "-fvisibility=hidden", "-ldl"),
+        )
+        for platform, triple in LINUX.items()
+    ),
+    *(
+        Target(
+            f"bundler/probe/prebuilt/{platform}/decoy.so",
+            triple,
+            ("bundler/probe/decoy.c",),
+            (*LIBC_FREE, "-shared", "-fPIC"),
+        )
+        for platform, triple in LINUX.items()
     ),
 ]
 

@@ -35,9 +35,10 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, default=Path("demo"), help="folder")
     output: Path = parser.parse_args().output
     manifest = output / "redistrib_8.9.5.29_rebuilt.json"
-    if not manifest.is_file():
-        write_manifest(rebuild(fetch(output), output / f"{ROOT}.zip"), manifest)
-    print(f"demo archive: {output / ROOT}.zip")
+    archive = output / f"{ROOT}.zip"
+    if not (archive.is_file() and manifest.is_file()):
+        write_manifest(rebuild(fetch(output), archive), manifest)
+    print(f"demo archive: {archive}")
     print("  rebuilt from NVIDIA's wheel; not NVIDIA's own zip, so give its manifest:")
     print(f"  --manifest {manifest}")
 

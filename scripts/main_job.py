@@ -15,14 +15,14 @@ import environment
 def main(arguments: list[str]) -> int:
     """Set the environment up and run `cudnn-bundler build`."""
     python = environment.ensure()
-    if not arguments or arguments[0].startswith("-"):
+    if not arguments:
         folder = environment.ROOT / "demo"
         code = environment.run(python, "scripts/demo_archive.py", "-o", str(folder))
         if code:
             return code
         archive = folder / "cudnn-windows-x86_64-8.9.5.29_cuda11-archive.zip"
         manifest = folder / "redistrib_8.9.5.29_rebuilt.json"
-        arguments = [str(archive), "--manifest", str(manifest), *arguments]
+        arguments = [str(archive), "--manifest", str(manifest)]
     return environment.run(python, "-m", "bundler", "build", *arguments)
 
 

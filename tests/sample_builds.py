@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+from bundler import ingest as flow
 from bundler import pipeline
 from bundler.artifacts import Artifact, ArtifactKind, ArtifactOptions
 from bundler.lock import Lock
@@ -26,12 +27,12 @@ class SampleBuild:
 
 def ingest(archive: Path, scratch: Path) -> AbstractContextManager[ValidatedRelease]:
     """Validate an archive, with its own hash as the witness."""
-    return pipeline.ingest(ingest_options(archive, scratch), lambda _: None)
+    return flow.ingest(ingest_options(archive, scratch), lambda _: None)
 
 
-def ingest_options(archive: Path, scratch: Path) -> pipeline.IngestOptions:
+def ingest_options(archive: Path, scratch: Path) -> flow.IngestOptions:
     """Name an archive, with its own hash as the witness."""
-    return pipeline.IngestOptions(archive, None, sha256_of(archive), scratch)
+    return flow.IngestOptions(archive, None, sha256_of(archive), scratch)
 
 
 def build_archive(

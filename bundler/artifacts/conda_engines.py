@@ -6,9 +6,7 @@ the machine into the package, so their bytes differ from run to run.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping
@@ -26,9 +24,10 @@ from rattler_build import (
 from bundler.artifacts import CondaEngine
 from bundler.artifacts.conda_recipe import CondaFile
 from bundler.errors import MissingError, ReleaseError
+from bundler.integrity import hash_file
 from bundler.names import Platform
 from bundler.recipe_data import read_recipe
-from bundler.reproducible import FILE_MODE, PROGRAM_MODE, Written
+from bundler.reproducible import FILE_MODE, PROGRAM_MODE, Written, link_or_copy
 
 
 @dataclass(frozen=True)
@@ -65,9 +64,9 @@ class EngineJob:
             if isinstance(file.source, bytes):
                 target.write_bytes(file.source)
             else:
-                _link(file.source, target)
+                link_or_copy(file.source, target)
             target.chmod(PROGRAM_MODE if file.is_program else FILE_MODE)
-        _link(self.licence, payload / "LICENSE")
+        link_or_copy(self.licence, payload / "LICENSE")
 
     def write_recipe(self, name: str) -> Path:
         """Write a recipe into a folder of its own, away from the payload.
@@ -145,13 +144,6 @@ ENGINES: Mapping[CondaEngine, Callable[[EngineJob, Path], Written]] = {
 }
 
 
-def _link(source: Path, target: Path) -> None:
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
-
-
 def _refused(engine: str, why: str) -> ReleaseError:
     return ReleaseError(
         f"{engine} could not build the package",
@@ -169,8 +161,6 @@ def _take(engine: str, job: EngineJob, path: Path) -> Written:
     path.parent.mkdir(parents=True, exist_ok=True)
     # rattler-build writes 0600, which no web server may read.
     built.chmod(FILE_MODE)
-    with built.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        size = stream.seek(0, os.SEEK_END)
+    package = hash_file(built)
     built.replace(path)
-    return Written(path, size, digest)
+    return Written(path, package.size, package.sha256)

@@ -5,9 +5,13 @@ Source: the conda package format (`.conda`: a zip of `pkg-*` and `info-*` archiv
 
 from __future__ import annotations
 
+import json
+import re
 import tarfile
 import zipfile
 import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from bundler.compression import ZstdError, open_zstd_reader
@@ -51,6 +55,62 @@ def read_conda_info(path: Path) -> dict[str, bytes]:
             why=str(error),
             next_step="build it again from the archive",
         ) from error
+
+
+@dataclass(frozen=True)
+class CondaIndex:
+    """A package's own `index.json`.
+
+    Args:
+        name: of the package.
+        version: of the package.
+        build: the build string.
+        subdir: the channel's folder that it belongs to, such as `win-64`.
+        document: everything, for a channel's index.
+    """
+
+    name: str
+    version: str
+    build: str
+    subdir: str
+    document: Mapping[str, object]
+
+    @property
+    def file_name(self) -> str:
+        """What a channel must call the package, whatever the file is called."""
+        return f"{self.name}-{self.version}-{self.build}.conda"
+
+
+def read_conda_index(path: Path) -> CondaIndex:
+    """Read what a package is from inside it.
+
+    Raises:
+        ArchiveError: the file is not a conda package, or says nonsense of itself.
+    """
+    data = read_conda_info(path).get("index.json", b"")
+    try:
+        document = json.loads(data)
+        return CondaIndex(
+            name=_file_name_part(document["name"]),
+            version=_file_name_part(document["version"]),
+            build=_file_name_part(document["build"]),
+            subdir=_file_name_part(document["subdir"]),
+            document=document,
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise ArchiveError(
+            f"{path.name} has no usable info/index.json",
+            why=str(error),
+            next_step="build it again from the archive",
+        ) from error
+
+
+def _file_name_part(text: str) -> str:
+    """Pass what may stand in a file or folder name of a channel."""
+    if re.fullmatch(r"\w[\w.-]*", text, re.ASCII) is None:
+        message = f"{text!r} cannot be part of a file name"
+        raise ValueError(message)
+    return text
 
 
 def _texts(tar: tarfile.TarFile) -> list[tuple[str, bytes]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from string import Template
 
-from bundler.lock import Lock, NeedKind
+from bundler.lock import Lock
 from bundler.names import ReleaseIdentity
 from bundler.probe import PROBE_NAME, probe_executable
 from bundler.recipe_data import read_recipe
@@ -45,13 +45,7 @@ def add_probe(writer: ZipWriter, identity: ReleaseIdentity, folder: str) -> dict
 
 def describe_needs(lock: Lock, bullet: str = "* ") -> str:
     """Write what the target machine must have, a line each with a final newline."""
-    lines = [
-        f"{need.name} ({need.kind}; from {need.provider}): {need.reason}"
-        for need in lock.needs
-        if need.satisfied_by is None and need.kind is not NeedKind.DRIVER
-    ]
-    lines.append("an NVIDIA display driver for this CUDA version")
-    return "".join(f"{bullet}{line}\n" for line in lines)
+    return "".join(f"{bullet}{line}\n" for line in lock.target_requirements)
 
 
 def fill_template(recipe: str, values: dict[str, str]) -> bytes:

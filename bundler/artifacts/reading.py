@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import tarfile
 import zipfile
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from bundler.artifacts import Artifact, ArtifactKind
 from bundler.artifacts.conda_info import MAXIMUM_TEXT, READ_FAILURES, read_conda_info
 from bundler.compression import open_zstd_reader
 from bundler.errors import ArchiveError, UsageError
-from bundler.integrity import FoundFile, hash_file
+from bundler.integrity import FoundFile, hash_file, hash_stream
 from bundler.inventory import CUDNN_LIBRARY
 from bundler.lock import FILE_NAME, Lock
 from bundler.lock_reading import parse_lock
@@ -30,8 +29,8 @@ def kind_of(path: Path) -> ArtifactKind | None:
     return next((kind for end, kind in _ENDINGS.items() if path.name.endswith(end)), None)
 
 
-def open_artifact(path: Path) -> Artifact:
-    """Recognise and hash an artifact.
+def recognise(path: Path) -> ArtifactKind:
+    """Tell which artifact a file is by its name.
 
     Raises:
         UsageError: there is no such file, or it is no artifact.
@@ -43,7 +42,16 @@ def open_artifact(path: Path) -> Artifact:
             f"{path} {what}",
             next_step="give a *-applocal.zip, a *.whl or a *.conda that `build` wrote",
         )
-    found = hash_file(path)
+    return kind
+
+
+def open_artifact(path: Path) -> Artifact:
+    """Recognise and hash an artifact.
+
+    Raises:
+        UsageError: there is no such file, or it is no artifact.
+    """
+    kind, found = recognise(path), hash_file(path)
     return Artifact(kind, path, found.size, found.sha256)
 
 
@@ -71,7 +79,7 @@ def read_artifact_files(kind: ArtifactKind, path: Path) -> dict[str, FoundFile]:
             name = path_inside.rsplit("/", 1)[-1]
             if name in found and CUDNN_LIBRARY.fullmatch(name):
                 raise _damaged(path, f"it holds {name} twice, and either could be loaded")
-            found[name] = _hash(stream)
+            found[name] = hash_stream(stream)
     except READ_FAILURES as error:
         raise _damaged(path, str(error)) from error
     return found
@@ -133,11 +141,3 @@ def _conda_members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
                 content = tar.extractfile(entry)
                 if content is not None:
                     yield entry.name, content
-
-
-def _hash(stream: IO[bytes]) -> FoundFile:
-    sha256, size = hashlib.sha256(), 0
-    while chunk := stream.read(1024 * 1024):
-        sha256.update(chunk)
-        size += len(chunk)
-    return FoundFile(size, sha256.hexdigest())

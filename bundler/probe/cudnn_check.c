@@ -22,7 +22,7 @@ typedef struct {
 } Arguments;
 
 static const char USAGE[] =
-    "cudnn-check [--text] [--json] [--library-dir DIR] [--require-gpu] [--log FILE]\n"
+    "cudnn-check [--text] [--json] [--library-dir DIR] [--require-gpu] [--log FILE] [--spoil]\n"
     "  Says whether the cuDNN libraries beside it work: JSON on standard output, a summary on\n"
     "  standard error.\n"
     "  --text             the summary alone, on standard output\n"
@@ -30,6 +30,7 @@ static const char USAGE[] =
     "  --library-dir DIR  check the libraries of DIR, each loaded by its full path\n"
     "  --require-gpu      a machine without a GPU or driver is a failure (exit code 6)\n"
     "  --log FILE         let cuDNN write its own log to FILE\n"
+    "  --spoil            make one expected value wrong, to see the check fail\n"
     "  Exit code: 0 passed, 5 failed, 6 no GPU where one is required, 2 wrong usage.\n";
 
 static int parse(int count, char **words, Arguments *arguments) {
@@ -40,6 +41,7 @@ static int parse(int count, char **words, Arguments *arguments) {
         else if (text_same(word, "--json")) arguments->wants_json = 1;
         else if (text_same(word, "--require-gpu")) arguments->requires_gpu = 1;
         else if (text_same(word, "--help")) arguments->wants_help = 1;
+        else if (text_same(word, "--spoil")) arguments->stages.spoils = 1;
         else if (text_same(word, CHILD_FLAG)) arguments->is_child = 1;
         else if (text_same(word, "--log") && at + 1 < count) arguments->log_file = words[++at];
         else if (text_same(word, "--library-dir") && at + 1 < count) {

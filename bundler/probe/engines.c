@@ -92,6 +92,15 @@ static void fail_create(Check *check, Stage *stage, int status) {
              "too old for this cuDNN or another copy of cuDNN was loaded (see the library stage)");
 }
 
+static void create_handle(Check *check, Stage *stage) {
+    int (*create)(void **) = (int (*)(void **))platform_symbol(check->cudnn, "cudnnCreate");
+    int status = create ? create(&check->handle) : -1;
+    json_number_member(&stage->facts, "status", (unsigned)status);
+    stage_passed(stage);
+    if (!check->has_device) stage_not_run(stage, check->cuda ? "no NVIDIA GPU" : "no NVIDIA driver");
+    else if (status != 0) fail_create(check, stage, status);
+}
+
 /* Without a GPU the call is made as well: it is harmless, and may open one library more. */
 void check_create(Check *check) {
     Stage *stage = &check->report->stages[CREATE];
@@ -99,13 +108,8 @@ void check_create(Check *check) {
         stage_not_run(stage, "an earlier stage failed");
         return;
     }
-    int (*create)(void **) = (int (*)(void **))platform_symbol(check->cudnn, "cudnnCreate");
-    int status = create ? create(&check->handle) : -1;
     text_clear(&stage->facts);
     json_open(&stage->facts, '{');
-    json_number_member(&stage->facts, "status", (unsigned)status);
+    if (!check->has_device || open_needs(check, stage)) create_handle(check, stage);
     json_close(&stage->facts, '}');
-    stage_passed(stage);
-    if (!check->has_device) stage_not_run(stage, check->cuda ? "no NVIDIA GPU" : "no NVIDIA driver");
-    else if (status != 0) fail_create(check, stage, status);
 }

@@ -28,8 +28,24 @@ static int major_in(const char *folder) {
     return 0;
 }
 
+/* On Linux some cuDNN libraries import cuBLAS, which the loader looks for in too few places: what
+ * its error names is found as any other need is, and the opening tried once more. */
+static int open_with_imports(Check *check, const char *path) {
+    enum { MOST_IMPORTS = 4 };
+    static char missing[300];
+    for (int at = 0; at < MOST_IMPORTS; at++) {
+        if (platform_open_path(path)) return 1;
+        const char *error = platform_open_error(), *end = text_find(error, ": cannot open shared object file");
+        Text name = {missing, 0, sizeof missing, 0};
+        text_clear(&name);
+        if (end) text_add_bytes(&name, error, (size_t)(end - error));
+        if (!end || is_cudnn(missing) || !open_need_named(check, missing)) break;
+    }
+    return platform_open_path(path) != 0;
+}
+
 typedef struct {
-    const char *folder;
+    Check *check;
     Text *faults;
     Text *consequences; /* not found, itself or an import of it: seldom the cause when there are faults */
 } Preload;
@@ -41,7 +57,11 @@ static void preload_one(void *context, const char *name) {
 #else
     int is_library = text_find(name, ".so") != 0;
 #endif
-    if (!is_cudnn(name) || !is_library || platform_open_path(join(preload->folder, name))) return;
+    if (!is_cudnn(name) || !is_library) return;
+    STATIC_TEXT(path, LONGEST_PATH);
+    text_clear(&path);
+    text_add(&path, join(preload->check->folder, name));
+    if (open_with_imports(preload->check, path.bytes)) return;
     const char *error = platform_open_error();
     Text *to = text_begins(error, "error 126") ? preload->consequences : preload->faults;
     text_format(to, "%s%s cannot be loaded (%s)", to->size ? "; " : "", name, error);
@@ -65,7 +85,7 @@ static int preload_all(Check *check, Stage *stage) {
     STATIC_TEXT(consequences, 3000);
     text_clear(&faults);
     text_clear(&consequences);
-    Preload preload = {check->folder, &faults, &consequences};
+    Preload preload = {check, &faults, &consequences};
     platform_each_file(check->folder, preload_one, &preload);
     if (!faults.size && !consequences.size) return 1;
     check->report->library_major = major_in(check->folder);

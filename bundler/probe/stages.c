@@ -77,11 +77,11 @@ void stages_run(const Options *options, Report *report, const Listener *listener
         return;
     }
     run_and_look(&check, listener, VERSIONS, check_versions);
+    /* Both are judged again once the library has said what it was made for. */
     listener->ended(DRIVER, &report->stages[DRIVER]);
+    listener->ended(DEVICE, &report->stages[DEVICE]);
     run_and_look(&check, listener, ENGINES, check_engines);
     run_and_look(&check, listener, CREATE, check_create);
-    for (int id = CONVOLUTION; id < STAGE_COUNT; id++) {
-        stage_not_run(&report->stages[id], check.handle ? "this build of the probe does not compute" : report->stages[CREATE].reason.bytes);
-        listener->ended((StageId)id, &report->stages[id]);
-    }
+    run_and_look(&check, listener, CONVOLUTION, check_convolution);
+    run_and_look(&check, listener, BENCHMARK, check_benchmark);
 }

@@ -2,12 +2,12 @@
 #ifndef STAGES_H
 #define STAGES_H
 
-#include "platform.h"
+#include "gpu.h"
 #include "report.h"
 
 typedef struct {
     const char *library_folder; /* opened and pre-loaded from there; null: as an application would */
-    int wants_log;
+    int spoils; /* make one expected value wrong, to see that the check can fail */
 } Options;
 
 /* What one stage learns and the next ones need. */
@@ -16,8 +16,10 @@ typedef struct {
     Report *report;
     const char *folder; /* what "inside" means */
     Library cuda;
+    Gpu gpu;
     int cuda_version; /* 12040 is CUDA 12.4, the newest that the driver supports */
     int has_device;
+    int compute_capability; /* 90 is 9.0 */
     Library cudnn;
     unsigned long long cudnn_version;
     unsigned long long cudart_version;
@@ -41,6 +43,13 @@ void check_modules(Check *check); /* again after every call that may have loaded
 void check_versions(Check *check);
 void check_engines(Check *check);
 void check_create(Check *check);
+void check_convolution(Check *check);
+void check_benchmark(Check *check);
+
+/* Open what cuDNN will ask for; 0 after saying in the stage what is missing. */
+int open_needs(Check *check, Stage *stage);
+/* The same for one library, by its file name. */
+int open_need_named(Check *check, const char *name);
 
 void stage_passed(Stage *stage);
 void stage_not_run(Stage *stage, const char *reason);

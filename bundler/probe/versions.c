@@ -117,6 +117,16 @@ static void judge_driver(Check *check) {
     text_format(&stage->remedy, "install a newer NVIDIA driver, or a cuDNN for CUDA %d", check->cuda_version / 1000);
 }
 
+/* From 9.8 on cuDNN says which GPUs it was made for: 1210 is compute capability 12.1. */
+static void judge_device(Check *check, unsigned long long newest) {
+    Stage *stage = &check->report->stages[DEVICE];
+    if (!check->has_device || !newest || check->compute_capability / 10 <= (int)(newest / 100)) return;
+    stage_failed(stage);
+    text_format(&stage->reason, "this cuDNN knows GPUs up to compute capability %u.%u and this one has %d.%d", newest / 100, newest % 100 / 10,
+                check->compute_capability / 10, check->compute_capability % 10);
+    text_add(&stage->remedy, "use a newer cuDNN");
+}
+
 static unsigned long long ask_number(Check *check, const char *name) {
     size_t (*function)(void) = (size_t(*)(void))platform_symbol(check->cudnn, name);
     return function ? function() : 0;
@@ -151,4 +161,5 @@ void check_versions(Check *check) {
     if (stage->status == FAILED)
         text_format(&stage->remedy, "replace every cuDNN library in %s by those of one archive, and keep other copies off %s", check->folder, SEARCH_PATH);
     judge_driver(check);
+    judge_device(check, ask_number(check, "cudnnGetMaxDeviceVersion"));
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -13,13 +12,14 @@ from rattler import Subdir
 from rattler.exceptions import InstallerError, LinkError, SolverError, TransactionError
 
 from bundler.artifacts import ArtifactKind
-from bundler.artifacts.conda_info import read_conda_info
+from bundler.artifacts.conda_info import CondaIndex, read_conda_index
 from bundler.artifacts.conda_recipe import installed_folders
 from bundler.artifacts.reading import read_artifact_lock
 from bundler.errors import SmokeError
 from bundler.integrity import hash_file
 from bundler.lock import Lock
 from bundler.probe import PROBE_NAME
+from bundler.reproducible import link_or_copy
 from bundler.smoke.host import NotRun
 from bundler.smoke.installation import Check, Installation, SmokeContext
 
@@ -29,9 +29,9 @@ _REFUSALS = (SolverError, InstallerError, LinkError, TransactionError)
 def install(path: Path, context: SmokeContext) -> Installation:
     """Install a package by py-rattler from a channel on disk; see `Installer`."""
     channel, prefix = context.scratch / "channel", context.scratch / "conda environment"
-    subdir = make_channel(path, channel)
+    index = make_channel(path, channel)
     try:
-        asyncio.run(_solve_and_install(channel, subdir, path, prefix))
+        asyncio.run(_solve_and_install(channel, index, prefix))
     except _REFUSALS as error:
         message = f"{path.name} cannot be installed from a channel"
         raise SmokeError(message, why=str(error)) from error
@@ -42,7 +42,7 @@ def install(path: Path, context: SmokeContext) -> Installation:
     return Installation(lock, folder, _checks(prefix, folder, lock, context))
 
 
-def make_channel(path: Path, channel: Path) -> str:
+def make_channel(path: Path, channel: Path) -> CondaIndex:
     """Lay out a channel that holds one package.
 
     Args:
@@ -50,37 +50,27 @@ def make_channel(path: Path, channel: Path) -> str:
         channel: a new folder.
 
     Returns:
-        the channel's folder that the package belongs to, such as `win-64`.
+        what the package says of itself.
 
     Raises:
         ArchiveError: the package cannot be read.
     """
-    index = json.loads(read_conda_info(path)["index.json"])
-    found = hash_file(path)
-    subdir = str(index["subdir"])
-    record = {**index, "size": found.size, "sha256": found.sha256}
-    for name, packages in ((subdir, {path.name: record}), ("noarch", {})):
+    index, found = read_conda_index(path), hash_file(path)
+    record = {**index.document, "size": found.size, "sha256": found.sha256}
+    for name, packages in ((index.subdir, {index.file_name: record}), ("noarch", {})):
         folder = channel / name
         folder.mkdir(parents=True)
         repodata = {"info": {"subdir": name}, "packages": {}, "packages.conda": packages}
         (folder / "repodata.json").write_text(json.dumps(repodata), encoding="utf-8")
-    _link(path, channel / subdir / path.name)
-    return subdir
+    link_or_copy(path, channel / index.subdir / index.file_name)
+    return index
 
 
-def _link(source: Path, target: Path) -> None:
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
-
-
-async def _solve_and_install(channel: Path, subdir: str, path: Path, prefix: Path) -> None:
-    name, version, build = path.name.removesuffix(".conda").rsplit("-", 2)
-    platform = Subdir(subdir)
+async def _solve_and_install(channel: Path, index: CondaIndex, prefix: Path) -> None:
+    platform = Subdir(index.subdir)
     records = await rattler.solve(
         [rattler.Channel(channel.as_uri())],
-        [f"{name} =={version} {build}"],
+        [f"{index.name} =={index.version} {index.build}"],
         platforms=[platform, Subdir("noarch")],
         virtual_packages=[],
     )

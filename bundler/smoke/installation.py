@@ -52,13 +52,16 @@ class SmokeContext:
 
     Args:
         host: where programs run, or why none can.
-        scratch: an empty folder of this test.
+        scratch: an empty folder on a disk with room for the unpacked payload twice.
         environment: the caller's, read only for where things are.
+        poison: folders with other cuDNNs, to stand first on the search path beside the
+            trap that every test lays.
     """
 
     host: Host | NotRun
     scratch: Path
     environment: Mapping[str, str]
+    poison: tuple[Path, ...] = ()
 
 
 class Installer(Protocol):

@@ -96,17 +96,21 @@ class ArtifactReport:
         return f"{self.result}: {', '.join(parts)}"
 
 
-def report_bytes(reports: Sequence[ArtifactReport]) -> bytes:
-    """Write a smoke report as UTF-8 JSON with sorted keys and a final newline."""
-    document = {
+def report_document(reports: Sequence[ArtifactReport]) -> dict[str, object]:
+    """Give a smoke report as JSON."""
+    return {
         "schema": SCHEMA,
         "artifacts": [
             {
-                **{key: value for key, value in vars(report).items() if key != "levels"},
+                **vars(report),
                 "result": report.result,
                 "levels": [vars(level) for level in report.levels],
             }
             for report in reports
         ],
     }
-    return (json.dumps(document, indent=1, sort_keys=True) + "\n").encode()
+
+
+def report_bytes(reports: Sequence[ArtifactReport]) -> bytes:
+    """Write a smoke report as UTF-8 JSON with sorted keys and a final newline."""
+    return (json.dumps(report_document(reports), indent=1, sort_keys=True) + "\n").encode()

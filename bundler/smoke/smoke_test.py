@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 from bundler.artifacts import Artifact, ArtifactKind
+from bundler.errors import ArchiveError, SmokeError
 from bundler.integrity import compare, find_files
 from bundler.probe import PROBE_NAME, probe_executable
 from bundler.smoke import app_local, conda, wheel
@@ -31,45 +32,36 @@ INSTALLERS: Mapping[ArtifactKind, Installer] = {
 }
 
 
-@dataclass(frozen=True)
-class SmokeOptions:
-    """How to test.
-
-    Args:
-        host: where programs run, or why none can.
-        environment: the caller's, read only for where things are.
-        scratch: a folder on a disk with room for the unpacked payload twice.
-        poison: folders with other cuDNNs, to stand first on the search path beside the
-            trap that every test lays.
-    """
-
-    host: Host | NotRun
-    environment: Mapping[str, str]
-    scratch: Path
-    poison: tuple[Path, ...] = ()
-
-
-def smoke_test(artifact: Artifact, options: SmokeOptions) -> ArtifactReport:
+def smoke_test(artifact: Artifact, context: SmokeContext) -> ArtifactReport:
     """Test one artifact in a clean environment of its own.
 
+    An artifact that cannot be installed or checked has failed; that is a result.
+
     Raises:
-        SmokeError: the test itself does not work here.
+        SmokeError: the test's own trap does not work here.
     """
-    with tempfile.TemporaryDirectory(prefix="smoke-", dir=options.scratch) as scratch:
-        context = SmokeContext(options.host, Path(scratch), options.environment)
+    with tempfile.TemporaryDirectory(prefix="smoke-", dir=context.scratch) as scratch:
+        levels = _levels(artifact, replace(context, scratch=Path(scratch)))
+    host = context.host
+    return ArtifactReport(
+        kind=artifact.kind,
+        file=artifact.path.name,
+        size=artifact.size,
+        sha256=artifact.sha256,
+        host=host.reason if isinstance(host, NotRun) else host.describe(),
+        levels=tuple(levels),
+    )
+
+
+def _levels(artifact: Artifact, context: SmokeContext) -> list[LevelResult]:
+    try:
         installation = INSTALLERS[artifact.kind](artifact.path, context)
-        levels = [_integrity(installation)]
-        if levels[0].status is Status.PASSED:
-            levels += _run_levels(installation, context, options)
-        host = options.host
-        return ArtifactReport(
-            kind=artifact.kind,
-            file=artifact.path.name,
-            size=artifact.size,
-            sha256=artifact.sha256,
-            host=host.reason if isinstance(host, NotRun) else host.describe(),
-            levels=tuple(levels),
-        )
+    except (SmokeError, ArchiveError) as error:
+        return [LevelResult(Level.INTEGRITY, Status.FAILED, str(error))]
+    integrity = _integrity(installation)
+    if integrity.status is not Status.PASSED:
+        return [integrity]
+    return [integrity, *_run_levels(installation, context)]
 
 
 def _integrity(installation: Installation) -> LevelResult:
@@ -78,18 +70,20 @@ def _integrity(installation: Installation) -> LevelResult:
     return LevelResult(Level.INTEGRITY, status, "; ".join(str(fault) for fault in faults))
 
 
-def _run_levels(
-    installation: Installation, context: SmokeContext, options: SmokeOptions
-) -> list[LevelResult]:
+def _run_levels(installation: Installation, context: SmokeContext) -> list[LevelResult]:
     host = context.host
     if isinstance(host, NotRun) or installation.not_run:
         levels = (Level.LOAD, Level.CONVOLUTION)
         return [LevelResult(level, Status.NOT_RUN, installation.not_run) for level in levels]
     trap = _trap(host, installation, context.scratch)
-    outcomes = {
-        name: _run_check(host, check, (*options.poison, trap.folder), context.scratch)
-        for name, check in installation.checks.items()
-    }
+    folders = (*context.poison, trap.folder)
+    try:
+        outcomes = {
+            name: _run_check(host, check, folders, context.scratch)
+            for name, check in installation.checks.items()
+        }
+    except SmokeError as error:
+        return [LevelResult(Level.LOAD, Status.FAILED, str(error))]
     return [_load(host, installation, outcomes), convolution_result(next(iter(outcomes.values())))]
 
 

@@ -51,7 +51,6 @@ TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
         replace,
         st.just(LOCK),
         warnings=st.lists(TEXT).map(tuple),
-        load_order=st.lists(TEXT).map(tuple),
         files=st.lists(
             st.builds(
                 LockedFile,
@@ -62,10 +61,18 @@ TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
                 library=st.none() | st.just(FACTS) | st.just(replace(FACTS, file_version=None)),
             )
         ).map(tuple),
-    )
+    ).map(lambda lock: replace(lock, load_order=tuple(f.name for f in lock.runtime_files)))
 )
 def test_any_lock_round_trips(lock: Lock) -> None:
     assert parse_lock(lock.to_bytes(), "lock") == lock
+
+
+@pytest.mark.parametrize(
+    "order", [(), ("cudnn64_8.dll", "cudnn_ops_infer64_8.dll"), ("LICENSE",)], ids=str
+)
+def test_a_load_order_that_is_none_is_refused(order: tuple[str, ...]) -> None:
+    with pytest.raises(ArchiveError, match="load order"):
+        parse_lock(replace(LOCK, load_order=order).to_bytes(), "lock")
 
 
 def test_the_bytes_are_sorted_utf8_with_a_final_newline() -> None:

@@ -9,9 +9,10 @@ import pytest
 
 from bundler.artifacts import ArtifactKind
 from bundler.errors import ArchiveError, ReleaseError
+from bundler.ingest import release_tables
 from bundler.lock import Role
 from bundler.names import Platform, ReleaseIdentity, Version
-from bundler.pipeline import release_tables, verify_artifact
+from bundler.pipeline import verify_artifact
 from bundler.probe import decoy_library
 from bundler.release import Candidate, ValidatedRelease, validate
 from bundler.trust import ArchiveDigest, TrustDecision

@@ -11,10 +11,12 @@ import pytest
 
 from bundler.artifacts import Artifact, ArtifactKind, ArtifactOptions
 from bundler.artifacts.reading import open_artifact
-from bundler.pipeline import BuildOptions, IngestOptions, build
+from bundler.ingest import IngestOptions
+from bundler.pipeline import BuildOptions, build
 from bundler.smoke.host import Host, NotRun
+from bundler.smoke.installation import SmokeContext
 from bundler.smoke.report import ArtifactReport, Level, Result, Status
-from bundler.smoke.smoke_test import SmokeOptions, smoke_test
+from bundler.smoke.smoke_test import smoke_test
 from tests.probe_facts import stage_facts
 from tests.sample_archives import FIXTURES, NAME, SampleArchive, libraries, sha256_of
 
@@ -38,8 +40,8 @@ def artifacts(tmp_path_factory: pytest.TempPathFactory) -> dict[ArtifactKind, Ar
 
 
 @pytest.fixture
-def options(windows_host: Host, tmp_path: Path) -> SmokeOptions:
-    return SmokeOptions(windows_host, os.environ, tmp_path, poison=(OLDER,))
+def options(windows_host: Host, tmp_path: Path) -> SmokeContext:
+    return SmokeContext(windows_host, tmp_path, os.environ, poison=(OLDER,))
 
 
 def level(report: ArtifactReport, wanted: Level) -> tuple[Status, str]:
@@ -49,7 +51,7 @@ def level(report: ArtifactReport, wanted: Level) -> tuple[Status, str]:
 
 @pytest.mark.parametrize("kind", list(ArtifactKind))
 def test_artifact_loads_from_inside_while_another_cudnn_lies_first_on_path(
-    kind: ArtifactKind, artifacts: dict[ArtifactKind, Artifact], options: SmokeOptions
+    kind: ArtifactKind, artifacts: dict[ArtifactKind, Artifact], options: SmokeContext
 ) -> None:
     report = smoke_test(artifacts[kind], options)
 
@@ -62,7 +64,7 @@ def test_artifact_loads_from_inside_while_another_cudnn_lies_first_on_path(
 
 @pytest.mark.parametrize("kind", list(ArtifactKind))
 def test_every_library_reports_the_release(
-    kind: ArtifactKind, artifacts: dict[ArtifactKind, Artifact], options: SmokeOptions
+    kind: ArtifactKind, artifacts: dict[ArtifactKind, Artifact], options: SmokeContext
 ) -> None:
     report = smoke_test(artifacts[kind], options)
 
@@ -104,7 +106,7 @@ DAMAGES = {
 def test_damaged_bundle_fails(
     damage: Damage,
     artifacts: dict[ArtifactKind, Artifact],
-    options: SmokeOptions,
+    options: SmokeContext,
     tmp_path: Path,
 ) -> None:
     whole = artifacts[ArtifactKind.APP_LOCAL]
@@ -127,10 +129,25 @@ def rewrite(source: Path, target: Path, damage: Damage) -> Path:
     return target
 
 
+def test_an_artifact_that_cannot_be_installed_has_failed(
+    artifacts: dict[ArtifactKind, Artifact], options: SmokeContext, tmp_path: Path
+) -> None:
+    whole = artifacts[ArtifactKind.WHEEL]
+    broken = tmp_path / whole.path.name
+    broken.write_bytes(
+        whole.path.read_bytes().replace(b"Wheel-Version: 1.0", b"Wheel-Version: 9.0")
+    )
+
+    report = smoke_test(open_artifact(broken), options)
+
+    assert report.result is Result.FAILED
+    assert "pip" in level(report, Level.INTEGRITY)[1]
+
+
 def test_without_a_host_nothing_counts_as_passed_but_integrity(
     artifacts: dict[ArtifactKind, Artifact], tmp_path: Path
 ) -> None:
-    options = SmokeOptions(NotRun("no Wine: install wine64"), {}, tmp_path)
+    options = SmokeContext(NotRun("no Wine: install wine64"), tmp_path, {})
 
     for artifact in artifacts.values():
         report = smoke_test(artifact, options)

@@ -136,5 +136,5 @@ def _need(item: dict[str, Any]) -> Need:
         needed_by=tuple(item["needed_by"]),
         kind=item["kind"],
         reason=item["reason"],
-        provider=item.get("provider") or item.get("satisfied_by") or "",
+        provider=item.get("provider") or "",
     )

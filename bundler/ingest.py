@@ -1,0 +1,147 @@
+"""From a file on disk to a validated release: read, trust, unpack, validate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bundler.archive import ArchiveFile, open_file
+from bundler.errors import ArchiveError, UsageError
+from bundler.library_set import EXPECTED_TABLE, load_expectations
+from bundler.manifest import parse_manifest
+from bundler.needs import TABLE, load_rules
+from bundler.progress import Progress
+from bundler.recipe_data import builtin_catalogue, read_recipe
+from bundler.release import (
+    Candidate,
+    Examination,
+    ReleaseTables,
+    ValidatedRelease,
+    examine,
+    validate,
+)
+from bundler.staging import stage, staging_folder
+from bundler.trust import GivenWitnesses, TrustDecision, decide, normalise_sha256
+
+_Trust = Callable[[ArchiveFile, GivenWitnesses], TrustDecision]
+
+
+@dataclass(frozen=True)
+class IngestOptions:
+    """What to read and who vouches for it.
+
+    Args:
+        archive: NVIDIA's archive.
+        manifest: NVIDIA's manifest, as a witness for the archive's hash.
+        sha256: the expected SHA-256 in hex, as a witness.
+        scratch: a folder on a disk with room for the unpacked archive.
+    """
+
+    archive: Path
+    manifest: Path | None
+    sha256: str | None
+    scratch: Path
+
+
+@contextmanager
+def ingest(options: IngestOptions, progress: Progress) -> Iterator[ValidatedRelease]:
+    """Read, trust, unpack and validate an archive; everything unpacked is removed after.
+
+    Raises:
+        ArchiveError: it is not what it claims.
+        ReleaseError: it is not fit to ship.
+    """
+    with _candidate(options, _trust, progress) as candidate:
+        yield validate(candidate, release_tables())
+        candidate.archive.check_unchanged()
+
+
+def inspect_archive(options: IngestOptions, progress: Progress) -> Examination:
+    """Say what an archive holds, whether or not anybody vouches for it.
+
+    Raises:
+        ArchiveError: it is damaged.
+        ReleaseError: it is not fit to ship.
+    """
+    with _candidate(options, _trust_or_doubt, progress) as candidate:
+        return examine(candidate, release_tables())
+
+
+@contextmanager
+def _candidate(options: IngestOptions, trust: _Trust, progress: Progress) -> Iterator[Candidate]:
+    given = _given_witnesses(options)
+    with ExitStack() as stack:
+        progress(f"reading {options.archive.name}")
+        file = stack.enter_context(open_file(options.archive))
+        decision = trust(file, given)
+        archive = file.structure(is_known=decision.entry is not None)
+        scratch = stack.enter_context(staging_folder(options.scratch))
+        progress(f"unpacking {len(archive.entries)} files")
+        files = stage(archive, scratch / "archive")
+        progress("validating")
+        yield Candidate(archive, file.digest, decision, files, scratch)
+
+
+def _trust(file: ArchiveFile, given: GivenWitnesses) -> TrustDecision:
+    try:
+        return decide(file.digest, file.name, given, builtin_catalogue())
+    except ArchiveError as distrust:
+        raise _with_damage(distrust, file) from distrust
+
+
+def _with_damage(distrust: ArchiveError, file: ArchiveFile) -> ArchiveError:
+    """Add what is visibly wrong with the file, which is often why nobody vouches for it."""
+    try:
+        file.structure()
+    except ArchiveError as damage:
+        return ArchiveError(
+            distrust.what,
+            why="; ".join(filter(None, (distrust.why, damage.what))),
+            next_step=damage.next_step,
+            faults=(*distrust.faults, *damage.faults),
+        )
+    return distrust
+
+
+def _trust_or_doubt(file: ArchiveFile, given: GivenWitnesses) -> TrustDecision:
+    try:
+        return _trust(file, given)
+    except ArchiveError as error:
+        known = builtin_catalogue().by_sha256(file.digest.sha256)
+        return TrustDecision((), known, (error.what, *map(str, error.faults)))
+
+
+def _given_witnesses(options: IngestOptions) -> GivenWitnesses:
+    sha256 = normalise_sha256(options.sha256) if options.sha256 else None
+    if options.manifest is None:
+        return GivenWitnesses(sha256=sha256)
+    manifest = parse_manifest(read_input(options.manifest, "manifest"))
+    name = options.manifest.name
+    return GivenWitnesses(manifest=manifest, manifest_name=name, sha256=sha256)
+
+
+def release_tables() -> ReleaseTables:
+    """Load what `recipes/` knows about cuDNN."""
+    return ReleaseTables(
+        needs=load_rules(read_recipe(TABLE)),
+        expectations=load_expectations(read_recipe(EXPECTED_TABLE)),
+    )
+
+
+def read_input(path: Path, what: str) -> bytes:
+    """Read a small file that the user named.
+
+    Args:
+        path: of the file.
+        what: it is, in a word.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        message = f"cannot read the {what} {path}: {error.strerror}"
+        raise UsageError(message, next_step=f"give the path of a {what} file") from error
