@@ -17,6 +17,7 @@ from bundler.artifacts.payload import add_file, add_payload, fill_template, temp
 from bundler.errors import UsageError
 from bundler.lock import FILE_NAME
 from bundler.names import ReleaseIdentity
+from bundler.probe import probe_library
 from bundler.recipe_data import read_recipe
 from bundler.release import ValidatedRelease
 from bundler.reproducible import atomic_output
@@ -83,7 +84,8 @@ def library_folder(identity: ReleaseIdentity) -> str:
 
 def _add_package(writer: ZipWriter, record: _Record, release: ValidatedRelease) -> None:
     package = f"{release.lock.identity.import_name}/"
-    sources = activation_sources() | {FILE_NAME: release.lock.to_bytes()}
+    probe, data = probe_library(release.lock.identity)
+    sources = activation_sources() | {FILE_NAME: release.lock.to_bytes(), probe: data}
     for name, data in sorted(sources.items()):
         _add(writer, record, package + name, data)
     folder = library_folder(release.lock.identity)

@@ -24,6 +24,16 @@ def probe_executable(identity: ReleaseIdentity) -> bytes:
     return _prebuilt(identity.platform, PROBE_NAME[identity.platform.is_windows])
 
 
+def probe_library(identity: ReleaseIdentity) -> tuple[str, bytes]:
+    """Read the probe as a shared library: its file name and bytes.
+
+    Raises:
+        MissingError: there is none for this platform.
+    """
+    name = "cudnn-check.dll" if identity.platform.is_windows else "cudnn-check.so"
+    return name, _prebuilt(identity.platform, name)
+
+
 def decoy_library(platform: Platform) -> bytes:
     """Read a library that says it is cuDNN version 1, to lay traps with.
 

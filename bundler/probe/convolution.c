@@ -144,7 +144,7 @@ static int upload_given(Problem *problem, const Numbers *numbers, Direction dire
 static int run_and_compare(Problem *problem, const Numbers *numbers, Direction direction) {
     size_t bytes = numbers->count * (problem->type == CUDNN_HALF ? 2 : 4);
     void *results = take_host(bytes);
-    int worked = results && problem_open(problem) && upload_given(problem, numbers, direction) &&
+    int worked = host_worked(problem, results) && problem_open(problem) && upload_given(problem, numbers, direction) &&
                  problem_choose(problem, direction) && problem_run(problem, direction) &&
                  gpu_worked(problem, "computing", problem->gpu->synchronize()) &&
                  gpu_worked(problem, "copying from the GPU", problem->gpu->download(results, result_of(problem, direction), bytes));
@@ -161,7 +161,7 @@ static int run_small(const Problem *like, const Case *which) {
     Numbers numbers = {0};
     problem.shape = which->shape;
     problem.type = which->type;
-    int worked = open_numbers(&numbers, which);
+    int worked = host_worked(&problem, open_numbers(&numbers, which) ? numbers.expected : 0);
     /* --spoil: one expected value is made wrong, to see that the check can fail. */
     if (worked && problem.check->options->spoils) numbers.expected[0] += 1;
     worked = worked && run_and_compare(&problem, &numbers, which->direction);
@@ -170,7 +170,7 @@ static int run_small(const Problem *like, const Case *which) {
     return worked;
 }
 
-static void run_large(const Problem *like) {
+static int run_large(const Problem *like) {
     Problem problem = *like;
     PlainKernel kernel;
     DeviceMemory expected = 0;
@@ -182,9 +182,11 @@ static void run_large(const Problem *like) {
                  gpu_worked(&problem, "taking 392 MB of GPU memory for the plain kernel's output", problem.gpu->allocate(&expected, count * sizeof(float))) &&
                  problem_choose(&problem, FORWARD) && problem_run(&problem, FORWARD) && plain_convolve(&problem, &kernel, expected);
     float tolerance = algorithm_rounds(FORWARD, problem.algorithm) ? ROUNDING : 0;
-    if (worked && plain_count(&problem, &kernel, expected, tolerance, &wrong)) add_facts(&problem, FORWARD, count, wrong);
+    worked = worked && plain_count(&problem, &kernel, expected, tolerance, &wrong);
+    if (worked) add_facts(&problem, FORWARD, count, wrong);
     if (expected) problem.gpu->release(expected);
     problem_close(&problem);
+    return worked && !wrong;
 }
 
 void check_convolution(Check *check) {
@@ -200,7 +202,9 @@ void check_convolution(Check *check) {
         if (CASES[at].type == CUDNN_HALF && check->compute_capability < FIRST_GPU_WITH_HALF) continue;
         worked = run_small(&problem, &CASES[at]);
     }
-    if (worked) run_large(&problem);
+    worked = worked && run_large(&problem);
+    /* Last, and only here: a stage that stopped half-way must not read as passed. */
+    if (worked) stage_passed(problem.stage);
     json_close(facts, ']');
     json_close(facts, '}');
 }

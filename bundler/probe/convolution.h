@@ -44,6 +44,7 @@ void problem_close(Problem *problem);
 /* Whether a call worked; if not, the stage fails with a sentence that begins with `what`. */
 int gpu_worked(Problem *problem, const char *what, int error);
 int cudnn_worked(Problem *problem, const char *what, int status);
+int host_worked(Problem *problem, const void *memory);
 
 /* Whether cuDNN's algorithm computes through a transform that rounds (FFT, Winograd). */
 int algorithm_rounds(Direction direction, int algorithm);

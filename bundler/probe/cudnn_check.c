@@ -22,19 +22,21 @@ typedef struct {
 } Arguments;
 
 static const char USAGE[] =
-    "cudnn-check [--text] [--json] [--library-dir DIR] [--require-gpu] [--log FILE] [--spoil]\n"
+    "cudnn-check [--text] [--json] [--library-dir DIR | --expect-dir DIR]\n"
+    "            [--require-gpu] [--log FILE] [--spoil]\n"
     "  Says whether the cuDNN libraries beside it work: JSON on standard output, a summary on\n"
     "  standard error.\n"
     "  --text             the summary alone, on standard output\n"
     "  --json             the JSON alone\n"
     "  --library-dir DIR  check the libraries of DIR, each loaded by its full path\n"
+    "  --expect-dir DIR   open cuDNN by name, as a program elsewhere does; it must come from DIR\n"
     "  --require-gpu      a machine without a GPU or driver is a failure (exit code 6)\n"
     "  --log FILE         let cuDNN write its own log to FILE\n"
     "  --spoil            make one expected value wrong, to see the check fail\n"
     "  Exit code: 0 passed, 5 failed, 6 no GPU where one is required, 2 wrong usage.\n";
 
 static int parse(int count, char **words, Arguments *arguments) {
-    static char folder[LONGEST_PATH];
+    static char folder[LONGEST_PATH], expected[LONGEST_PATH];
     for (int at = 1; at < count; at++) {
         const char *word = words[at];
         if (text_same(word, "--text")) arguments->wants_text = 1;
@@ -47,6 +49,9 @@ static int parse(int count, char **words, Arguments *arguments) {
         else if (text_same(word, "--library-dir") && at + 1 < count) {
             platform_make_absolute(words[++at], folder, sizeof folder);
             arguments->stages.library_folder = folder;
+        } else if (text_same(word, "--expect-dir") && at + 1 < count) {
+            platform_make_absolute(words[++at], expected, sizeof expected);
+            arguments->stages.expected_folder = expected;
         } else return 0;
     }
     return !(arguments->wants_text && arguments->wants_json);

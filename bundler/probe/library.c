@@ -104,7 +104,7 @@ static void open_main(Check *check) {
         if (check->cudnn) check->report->library_major = MAJORS[at];
     }
     /* Linux looks for a bare name nowhere near the program, so what lies there is opened by path. */
-    if (!check->cudnn && beside) check->cudnn = platform_open_path(join(check->folder, library_name("", beside)));
+    if (!check->cudnn && beside && !check->options->expected_folder) check->cudnn = platform_open_path(join(check->folder, library_name("", beside)));
     if (beside) check->report->library_major = beside;
 }
 

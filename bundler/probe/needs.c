@@ -45,24 +45,22 @@ static int try_below(const Need *need, const char *root, const char *below, cons
     return try_folder(need, folder.bytes, origin);
 }
 
-/* Companions in the folder, NVIDIA's wheels beside it, the system as any application would, the
- * CUDA toolkit: in this order. */
+/* Companions in the folder, NVIDIA's wheels beside it, the CUDA toolkit, the system as any
+ * application would: in this order. */
 static int open_need(const Need *need) {
     static const char *const wheels[] = WHEEL_FOLDERS, *const toolkit[] = TOOLKIT_FOLDERS;
     if (try_folder(need, need->check->folder, "beside cuDNN")) return 1;
     for (size_t at = 0; at < sizeof wheels / sizeof *wheels; at++)
         if (try_below(need, need->check->folder, wheels[at], "NVIDIA's wheels")) return 1;
-    if (platform_open(need->name)) {
-        record(need, need->name, "the system");
-        return 1;
-    }
     for (size_t at = 0; at < sizeof toolkit / sizeof *toolkit; at++) {
         if (try_below(need, platform_variable("CUDA_PATH"), toolkit[at], "CUDA_PATH")) return 1;
 #if !defined(_WIN32)
         if (try_below(need, "/usr/local/cuda", toolkit[at], "the CUDA toolkit")) return 1;
 #endif
     }
-    return 0;
+    if (!platform_open(need->name)) return 0;
+    record(need, need->name, "the system");
+    return 1;
 }
 
 /* cublasLt first: cublas imports it. cuDNN 9 opens cublasLt alone. */

@@ -30,6 +30,14 @@ int gpu_worked(Problem *problem, const char *what, int error) {
     return 0;
 }
 
+int host_worked(Problem *problem, const void *memory) {
+    if (memory) return 1;
+    stage_failed(problem->stage);
+    text_add(&problem->stage->reason, "this machine is out of memory");
+    text_add(&problem->stage->remedy, "close other programs");
+    return 0;
+}
+
 int cudnn_worked(Problem *problem, const char *what, int status) {
     if (status == 0) return 1;
     const char *words = problem->api->error_text(status);
@@ -160,7 +168,7 @@ static unsigned short half_of(int number) {
 int upload_numbers(Problem *problem, DeviceMemory to, const signed char *numbers, size_t count) {
     size_t bytes = bytes_of(problem, count);
     void *spelt = platform_allocate(bytes);
-    if (!spelt) return gpu_worked(problem, "taking memory", GPU_OUT_OF_MEMORY);
+    if (!host_worked(problem, spelt)) return 0;
     for (size_t at = 0; at < count; at++) {
         if (problem->type == CUDNN_HALF) ((unsigned short *)spelt)[at] = half_of(numbers[at]);
         else ((float *)spelt)[at] = numbers[at];
@@ -173,7 +181,7 @@ int upload_numbers(Problem *problem, DeviceMemory to, const signed char *numbers
 int problem_upload(Problem *problem) {
     size_t inputs = shape_inputs(&problem->shape), filters = shape_filters(&problem->shape);
     signed char *numbers = platform_allocate(inputs);
-    if (!numbers) return gpu_worked(problem, "taking memory", GPU_OUT_OF_MEMORY);
+    if (!host_worked(problem, numbers)) return 0;
     make_numbers(numbers, inputs, INPUT_SEED);
     int worked = upload_numbers(problem, problem->input, numbers, inputs);
     make_numbers(numbers, filters, FILTER_SEED);
@@ -190,7 +198,7 @@ int problem_prepare(Check *check, StageId id, Problem *problem) {
         return 0;
     }
     *problem = (Problem){.check = check, .stage = stage, .api = &api, .gpu = &check->gpu};
-    stage_passed(stage);
+    stage_not_run(stage, "it did not come to an end");
     const char *missing = cudnn_find(&api, check->cudnn);
     if (!missing) return 1;
     stage_failed(stage);

@@ -42,7 +42,7 @@ StageId report_first_failure(const Report *report) {
     return (StageId)id;
 }
 
-int report_used_gpu(const Report *report) { return report->stages[CREATE].status == PASSED; }
+int report_used_gpu(const Report *report) { return report->stages[CONVOLUTION].status == PASSED; }
 
 const char *report_result(const Report *report) {
     if (report_first_failure(report) != STAGE_COUNT) return "failed";

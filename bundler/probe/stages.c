@@ -64,7 +64,8 @@ static void run_and_look(Check *check, const Listener *listener, StageId id, voi
 
 void stages_run(const Options *options, Report *report, const Listener *listener) {
     Check check = {.options = options, .report = report};
-    check.folder = options->library_folder ? options->library_folder : platform_own_folder();
+    check.folder = options->library_folder ? options->library_folder
+                 : options->expected_folder ? options->expected_folder : platform_own_folder();
     run(&check, listener, DRIVER, check_driver);
     run(&check, listener, DEVICE, check_device);
     run(&check, listener, LIBRARY, check_library);

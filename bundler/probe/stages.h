@@ -7,6 +7,7 @@
 
 typedef struct {
     const char *library_folder; /* opened and pre-loaded from there; null: as an application would */
+    const char *expected_folder; /* where an application elsewhere must get its libraries from; or null */
     int spoils; /* make one expected value wrong, to see that the check can fail */
 } Options;
 

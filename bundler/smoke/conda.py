@@ -91,11 +91,10 @@ def _checks(prefix: Path, folder: Path, lock: Lock, context: SmokeContext) -> di
     application.parent.mkdir()
     shutil.copyfile(own, application)
     application.chmod(0o755)
-    # The first check also computes, so it is one whose program may judge everything.
     return {
+        "activated, an application elsewhere": Check(
+            (application, "--expect-dir", folder), (prefix, folder), every_library=False
+        ),
         "not activated, a program of the environment": Check((own,), every_library=False),
         "not activated, every library by path": Check((own, "--library-dir", folder)),
-        "activated, an application elsewhere": Check(
-            (application,), (prefix, folder), every_library=False, knows_its_folder=False
-        ),
     }

@@ -20,13 +20,11 @@ class Check:
         search_first: folders before the trap on the child's search path.
         every_library: all libraries must be in the process, not only those that cuDNN
             opened by itself.
-        knows_its_folder: the program can judge for itself where libraries must come from.
     """
 
     argv: tuple[str | Path, ...]
     search_first: tuple[Path, ...] = ()
     every_library: bool = True
-    knows_its_folder: bool = True
 
 
 @dataclass(frozen=True)

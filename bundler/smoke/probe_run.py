@@ -12,9 +12,7 @@ from bundler.errors import SmokeError
 from bundler.smoke.host import CompletedRun, Host
 from bundler.smoke.report import Level, LevelResult, Status
 
-LOAD_STAGES = ("versions", "engines")
-"""Stages that must not fail, beside the probe's own judgement of folders."""
-
+_LOAD_STAGES = ("library", "versions", "engines")
 _COMPUTE_STAGES = ("create", "convolution")
 
 
@@ -102,38 +100,27 @@ def _failure_text(failure: Mapping[str, str]) -> str:
     return f"{failure['stage']}: {failure['reason']}" + (f" {remedy}" if remedy else "")
 
 
-@dataclass(frozen=True)
-class LoadExpectation:
-    """What must have been loaded.
-
-    Args:
-        names: files that must be in the process.
-        folder: where cuDNN's libraries must come from, as the host spells it.
-        stages: of the probe that must not have failed.
-    """
-
-    names: tuple[str, ...]
-    folder: str
-    stages: tuple[str, ...]
-
-
-def load_result(outcome: ProbeOutcome, expected: LoadExpectation) -> LevelResult:
+def load_result(outcome: ProbeOutcome, names: Sequence[str], folder: str) -> LevelResult:
     """Judge the load level: every library opened, right, and from inside the artifact.
 
     The paths are judged here again, whatever the probe says of them.
+
+    Args:
+        outcome: of a probe.
+        names: payload file names that must be in the process.
+        folder: where cuDNN's libraries must come from, as the host spells it.
     """
     loaded = {module.name.lower(): module for module in outcome.modules}
     outside = [
         module.path
         for module in outcome.modules
-        if module.name.lower().startswith(("cudnn", "libcudnn"))
-        and not module.folder_is(expected.folder)
+        if module.name.lower().startswith(("cudnn", "libcudnn")) and not module.folder_is(folder)
     ]
-    absent = [name for name in expected.names if name.lower() not in loaded]
+    absent = [name for name in names if name.lower() not in loaded]
     reason = ""
     if outside:
         reason = f"loaded from outside the artifact: {', '.join(outside)}"
-    elif any(outcome.stages.get(stage, ("", ""))[0] == "failed" for stage in expected.stages):
+    elif any(outcome.stages.get(stage, ("", ""))[0] == "failed" for stage in _LOAD_STAGES):
         reason = outcome.failure
     elif absent:
         reason = f"never loaded: {', '.join(absent)}"

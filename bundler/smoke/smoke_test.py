@@ -15,8 +15,6 @@ from bundler.smoke import app_local, conda, wheel
 from bundler.smoke.host import Host, NotRun
 from bundler.smoke.installation import Check, Installation, Installer, SmokeContext
 from bundler.smoke.probe_run import (
-    LOAD_STAGES,
-    LoadExpectation,
     ProbeOutcome,
     convolution_result,
     load_result,
@@ -111,7 +109,7 @@ def _load(
     inside = host.path_argument(installation.libraries)
     names = tuple(file.name for file in installation.lock.runtime_files)
     results = {
-        name: load_result(outcome, expectation(installation.checks[name], names, inside))
+        name: load_result(outcome, names if installation.checks[name].every_library else (), inside)
         for name, outcome in outcomes.items()
     }
     failed = [
@@ -122,9 +120,3 @@ def _load(
     facts = {name: result.facts["probe"] for name, result in results.items()}
     status = Status.FAILED if failed else Status.PASSED
     return LevelResult(Level.LOAD, status, "; ".join(failed), facts)
-
-
-def expectation(check: Check, names: tuple[str, ...], folder: str) -> LoadExpectation:
-    """Say what a check's process must have loaded, and from where."""
-    stages = ("library", *LOAD_STAGES) if check.knows_its_folder else LOAD_STAGES
-    return LoadExpectation(names if check.every_library else (), folder, stages)

@@ -92,6 +92,13 @@ WITHOUT_GPU = tuple(
         pytest.param(0, told(*WHOLE, noise="cuDNN says\n"), "passed", None, id="noise"),
         pytest.param(0, told(*WITHOUT_GPU), "passed-without-gpu", None, id="no GPU"),
         pytest.param(
+            0,
+            told(*WHOLE[:5], stage("convolution", "not-run"), stage("benchmark", "not-run")),
+            "passed-without-gpu",
+            None,
+            id="a handle alone computes nothing",
+        ),
+        pytest.param(
             0, told(*WHOLE[:3], stage("versions", "failed")), "failed", "versions", id="a failure"
         ),
         pytest.param(9, told(*WHOLE[:3], {"begins": "versions"}), "failed", "versions", id="death"),
@@ -185,6 +192,7 @@ def run_stages(
     needs: tuple[Any, ...] = (),
     loader: MemoryLoader | None = None,
     version: str = "8.9.5.29",
+    probe: dict[str, Any] | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Run the stages of a check in this process."""
     loader = loader or MemoryLoader()
@@ -199,7 +207,13 @@ def run_stages(
     package = modules.activation.Package(NAME, str(folder), lock, surroundings)
     monkeypatch.setattr(modules.stages, "_driver", MemoryDriver(devices))
     told_documents: list[dict[str, Any]] = []
-    check = modules.stages.Check(package, loader, lambda _: api)
+
+    def run_probe(_package: object) -> dict[str, Any]:
+        if probe is None:
+            raise FileNotFoundError(2, "no such file", "cudnn-check.dll")
+        return probe
+
+    check = modules.stages.Check(package, loader, lambda _: api, run_probe)
     modules.stages.run_stages(check, told_documents.append)
     return {each["stage"]: each for each in told_documents if "stage" in each}
 
@@ -239,6 +253,45 @@ def test_with_a_gpu_a_handle_is_made(
 
     assert statuses(stages) == ["passed"] * 5
     assert stages["device"]["facts"]["devices"] == ["A GPU"]
+
+
+def probe_report(convolution: str, benchmark: str, reason: str = "") -> dict[str, Any]:
+    """Make what the probe says, as far as the check reads it."""
+    stages = [stage("library"), stage("convolution", convolution), stage("benchmark", benchmark)]
+    failure = {"stage": "library", "reason": reason, "remedy": "do that"} if reason else None
+    return {"stages": stages, "first_failure": failure}
+
+
+@pytest.mark.parametrize(
+    ("probe", "expected", "reason"),
+    [
+        pytest.param(probe_report("passed", "passed"), ["passed", "passed"], "", id="computes"),
+        pytest.param(
+            probe_report("failed", "not-run", "wrong"), ["failed", "not-run"], "", id="wrong value"
+        ),
+        pytest.param(
+            probe_report("not-run", "not-run", "from elsewhere"),
+            ["failed", "not-run"],
+            "from elsewhere",
+            id="the probe saw an earlier failure",
+        ),
+        pytest.param(None, ["failed", "not-run"], "the probe cannot run", id="no probe"),
+    ],
+)
+def test_what_computes_is_the_probe(
+    modules: Modules,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    probe: dict[str, Any] | None,
+    expected: list[str],
+    reason: str,
+) -> None:
+    stages = run_stages(
+        modules, tmp_path, monkeypatch, api=MemoryApi(), devices=("A GPU",), probe=probe
+    )
+
+    assert [stages[name]["status"] for name in STAGES[5:]] == expected
+    assert reason in stages["convolution"]["reason"]
 
 
 def test_a_missing_need_is_named_before_cudnn_is_touched(

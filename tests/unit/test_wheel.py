@@ -63,6 +63,7 @@ def test_it_holds_what_it_should_and_nothing_else(members: dict[str, bytes]) -> 
         *(PACKAGE + name for name in activation_sources()),
         *(f"{PACKAGE}bin/{name}" for name in libraries()),
         f"{PACKAGE}cudnn.lock.json",
+        f"{PACKAGE}cudnn-check.dll",
         *(INFO + name for name in ("METADATA", "WHEEL", "RECORD", "licenses/LICENSE")),
     }
     assert not [name for name in members if name.startswith("nvidia/")]

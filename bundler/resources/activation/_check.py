@@ -91,7 +91,7 @@ def report_of(stages: Sequence[dict[str, Any]], death: dict[str, Any] | None) ->
     first = None
     if failures:
         first = {key: failures[0][key] for key in ("stage", "reason", "remedy")}
-    used_gpu = "create" in passed
+    used_gpu = "convolution" in passed
     verdict = "failed" if failures else "passed" if used_gpu else "passed-without-gpu"
     return {
         "probe": "cudnn-check",

@@ -1,7 +1,8 @@
 """The stages of a check, each told as it begins and as it ends.
 
 They run in a process of their own, which cuDNN may end at any call; what was told until
-then is what the parent reports. A stage that a probe brings is one more entry of `STAGES`.
+then is what the parent reports. What computes is a probe in C, the same as in the other
+artifacts.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ._api import BAD_PARAMETER, FINALIZE, NOT_SUPPORTED, Api
 from ._errors import ActivationError
 from ._loader import Loader, is_inside
 from ._lock import REINSTALL
+from ._probe import compute
 
 _NO_DRIVER = "no NVIDIA driver"
 _OWN_FAMILY = ("cudnn", "libcudnn")
@@ -45,12 +47,22 @@ class Check:
         package: what is checked.
         loader: of this process.
         make_api: opens cuDNN's main library.
+        run_probe: runs the probe that computes and gives its report.
     """
 
-    def __init__(self, package: Package, loader: Loader, make_api: Callable[[str], Api]) -> None:
+    def __init__(
+        self,
+        package: Package,
+        loader: Loader,
+        make_api: Callable[[str], Api],
+        run_probe: Callable[[Package], dict[str, Any]] = compute,
+    ) -> None:
         self.package = package
         self.loader = loader
         self.make_api = make_api
+        self.compute = run_probe
+        self.computed: dict[str, Any] = {}
+        self.has_handle = False
         self.driver: Any = None
         self.no_gpu = ""
         self.activation: Activation | None = None
@@ -131,21 +143,47 @@ def _run_create(check: Check) -> StageReport:
         reason = f"cudnnCreate returned {status}, {api.error_text(status)}"
         remedy = "check that the driver is new enough for this CUDA and the GPU is free"
         return StageReport("failed", reason, remedy)
+    check.has_handle = True
     return StageReport("passed")
 
 
-# Without a GPU the first two are not run; what computes needs a probe, which is not here.
+def _run_convolution(check: Check) -> StageReport:
+    if not check.has_handle:
+        return StageReport("not-run", check.no_gpu or "an earlier stage failed")
+    try:
+        check.computed = check.compute(check.package)
+    except (OSError, ValueError) as error:
+        return StageReport("failed", f"the probe cannot run: {error}", REINSTALL)
+    report = _computed_stage(check, "convolution")
+    failure = check.computed["first_failure"]
+    if report.status == "not-run" and failure:
+        # An earlier stage of the probe saw what this check did not.
+        return StageReport("failed", failure["reason"], failure["remedy"], check.computed)
+    return report
+
+
+def _run_benchmark(check: Check) -> StageReport:
+    if not check.computed:
+        return StageReport("not-run", check.no_gpu or "an earlier stage failed")
+    return _computed_stage(check, "benchmark")
+
+
+def _computed_stage(check: Check, name: str) -> StageReport:
+    (stage,) = (each for each in check.computed["stages"] if each["stage"] == name)
+    remedy = stage.get("remedy", "")
+    return StageReport(stage["status"], stage["reason"], remedy, stage["facts"])
+
+
+# Without a GPU those that need one are not run.
 STAGES: tuple[tuple[str, Callable[[Check], StageReport]], ...] = (
     ("driver", _run_driver),
     ("device", _run_device),
     ("library", _run_library),
     ("versions", _run_versions),
     ("create", _run_create),
+    ("convolution", _run_convolution),
+    ("benchmark", _run_benchmark),
 )
-ABSENT_STAGES = {
-    "convolution": "this package carries no probe that computes",
-    "benchmark": "this package carries no probe that computes",
-}
 
 
 def run_stages(check: Check, tell: Callable[[dict[str, Any]], None]) -> None:
@@ -158,8 +196,6 @@ def run_stages(check: Check, tell: Callable[[dict[str, Any]], None]) -> None:
     for name, run in STAGES:
         tell({"begins": name})
         tell(_document(name, run(check)))
-    for name, reason in ABSENT_STAGES.items():
-        tell(_document(name, StageReport("not-run", reason)))
 
 
 def _document(name: str, report: StageReport) -> dict[str, Any]:
