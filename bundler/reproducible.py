@@ -90,11 +90,16 @@ def refusing_to_write(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def atomic_output(path: Path) -> Iterator[OutputFile]:
+def atomic_output(path: Path, scratch: Path | None = None) -> Iterator[OutputFile]:
     """Write a file that appears at its path whole or not at all.
 
-    It is written under another name in the same folder, flushed to the disk, and then
-    renamed over whatever was there.
+    It is written under another name, flushed to the disk, and then renamed over whatever
+    was there.
+
+    Args:
+        path: where it appears.
+        scratch: a folder on the same disk for the unfinished file; that of the path when
+            not given.
 
     Raises:
         RefusedError: the folder is full, not writable, or the old file is in use.
@@ -103,7 +108,9 @@ def atomic_output(path: Path) -> Iterator[OutputFile]:
     try:
         with refusing_to_write(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
+            descriptor, name = tempfile.mkstemp(
+                prefix=".", suffix=".part", dir=scratch or path.parent
+            )
             partial = Path(name)
             with os.fdopen(descriptor, "wb") as stream:
                 yield OutputFile(stream)

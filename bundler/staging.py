@@ -12,14 +12,17 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from bundler.archive import Archive
 from bundler.errors import ArchiveError, Fault, RefusedError
+from bundler.folder_lock import FolderLock
 from bundler.inventory import common_root
 from bundler.zip_directory import ZipEntry
+
+_PREFIX, _LOCKED = ".cudnn-staging-", ".lock"
 
 
 @dataclass(frozen=True)
@@ -44,11 +47,18 @@ def staging_folder(output: Path) -> Iterator[Path]:
     """Make a private folder inside the output folder, and remove it whatever happens.
 
     Beside the output rather than in the system's temporary folder, which is often a
-    small memory disk; the payload is more than a gigabyte.
+    small memory disk; the payload is more than a gigabyte. What a killed run left is
+    removed first.
     """
     try:
         output.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=".cudnn-staging-", dir=output.absolute()))
+        _remove_leftovers(output)
+        descriptor, name = tempfile.mkstemp(_LOCKED, _PREFIX, output.absolute())
+        os.close(descriptor)
+        lock_path = Path(name)
+        lock, folder = FolderLock(lock_path), lock_path.with_suffix("")
+        lock.take()
+        folder.mkdir()
     except OSError as error:
         raise RefusedError(
             f"cannot write to the folder {output}: {error.strerror}",
@@ -58,6 +68,24 @@ def staging_folder(output: Path) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        lock.close()
+        with suppress(OSError):
+            lock_path.unlink(missing_ok=True)
+
+
+def _remove_leftovers(output: Path) -> None:
+    """Remove staging folders whose run has ended without doing so; a live one is locked."""
+    for entry in list(os.scandir(output)):
+        if not (entry.name.startswith(_PREFIX) and entry.name.endswith(_LOCKED)):
+            continue
+        path = Path(entry.path)
+        lock = FolderLock(path)
+        is_abandoned = lock.try_take()
+        lock.close()
+        if is_abandoned:
+            shutil.rmtree(path.with_suffix(""), ignore_errors=True)
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
 
 
 def stage(archive: Archive, folder: Path) -> tuple[StagedFile, ...]:

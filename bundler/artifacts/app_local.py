@@ -39,7 +39,7 @@ def build(release: ValidatedRelease, options: ArtifactOptions, folder: Path) -> 
     del options
     path = folder / f"{release.lock.identity.stem}-applocal.zip"
     texts = _texts(release)
-    with atomic_output(path) as output:
+    with atomic_output(path, release.scratch) as output:
         writer = ZipWriter(output)
         add_payload(writer, release, "")
         add_file(writer, release, release.licence, "LICENSE")

@@ -95,7 +95,7 @@ def _write(content: _Content, path: Path, scratch: Path) -> Written:
     package, info = scratch / "pkg.tar.zst", scratch / "info.tar.zst"
     _write_tar(package, content.installed, content.level)
     _write_tar(info, content.info, content.level)
-    with atomic_output(path) as output:
+    with atomic_output(path, scratch) as output:
         writer = ZipWriter(output)
         writer.add("metadata.json", b'{"conda_pkg_format_version": 2}\n')
         _add_stored(writer, f"pkg-{content.stem}.tar.zst", package)

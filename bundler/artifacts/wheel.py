@@ -60,7 +60,7 @@ def build(release: ValidatedRelease, options: ArtifactOptions, folder: Path) -> 
     stem = f"{identity.import_name}-{identity.version}"
     path = folder / f"{stem}-{tag}.whl"
     metadata = _metadata(release, options.cuda_from)
-    with atomic_output(path) as output:
+    with atomic_output(path, release.scratch) as output:
         writer, record = ZipWriter(output), _Record()
         _add_package(writer, record, release)
         dist_info = f"{stem}.dist-info/"

@@ -1,62 +1,22 @@
 """Folders that are dear to make and are made once per machine, whoever else is at it.
 
 They play Windows on another system (a Wine prefix, a Windows Python), so nothing here is
-used on Windows, and the locks are POSIX ones: the kernel drops them with their process,
-so that a killed run blocks nobody.
+used on Windows.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bundler.errors import MissingError
+from bundler.folder_lock import FolderLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-if sys.platform != "win32":
-    import fcntl
-
-
-class FolderLock:
-    """A lock that many users of a folder share, and that the last one can turn exclusive.
-
-    Args:
-        path: the lock file; it stays, because removing it would race.
-    """
-
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-
-    def share(self) -> None:
-        """Wait until nobody holds it exclusively."""
-        if sys.platform != "win32":
-            fcntl.flock(self._descriptor, fcntl.LOCK_SH)
-
-    def take(self) -> None:
-        """Wait until nobody else holds it."""
-        if sys.platform != "win32":
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-
-    def try_take(self) -> bool:
-        """Take it exclusively if nobody else holds it."""
-        try:
-            if sys.platform != "win32":
-                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
-    def close(self) -> None:
-        """Drop it."""
-        os.close(self._descriptor)
 
 
 @contextmanager

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Self
 import platformdirs
 
 from bundler.errors import BundlerError, MissingError, SmokeError, UsageError
+from bundler.folder_lock import FolderLock
 from bundler.names import Platform
-from bundler.smoke.cached_folder import FolderLock, make_once
+from bundler.smoke.cached_folder import make_once
 from bundler.smoke.host import (
     CompletedRun,
     Host,

@@ -25,7 +25,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "evidence", "witnesses", "trust", "binary", "inventory", "identity", "library_set", "needs",
     ),
     "our own data": ("recipe_data", "probe"),
-    "reading": ("archive_format", "archive", "staging"),
+    "reading": ("archive_format", "archive", "folder_lock", "staging"),
     "the release": ("release",),
     "writing": ("reproducible", "compression", "zip_writer", "integrity"),
     "artifacts": (
