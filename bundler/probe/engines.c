@@ -87,9 +87,9 @@ void check_engines(Check *check) {
 static void fail_create(Check *check, Stage *stage, int status) {
     const char *(*describe)(int) = (const char *(*)(int))platform_symbol(check->cudnn, "cudnnGetErrorString");
     stage_failed(stage);
-    text_format(&stage->reason, "cudnnCreate returned %d, %s", status, describe ? describe(status) : "in no words");
-    text_add(&stage->remedy, "free the GPU's memory and check with nvidia-smi that the driver works; if it does, the driver is "
-             "too old for this cuDNN or another copy of cuDNN was loaded (see the library stage)");
+    const char *words = describe ? describe(status) : "in no words";
+    text_format(&stage->reason, "cudnnCreate returned %d, %s", status, words);
+    text_add(&stage->remedy, remedy_of(words));
 }
 
 static void create_handle(Check *check, Stage *stage) {

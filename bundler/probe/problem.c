@@ -45,11 +45,7 @@ int cudnn_worked(Problem *problem, const char *what, int status) {
     stage_failed(problem->stage);
     text_format(&problem->stage->reason, "%s failed: %s (%d)", what, words, status);
     if (text_find(words, "ALLOC")) add_memory_remedy(problem);
-    else if (text_find(words, "ARCH")) text_add(remedy, "this cuDNN has no code for this GPU: use the release that was made for it");
-    else if (text_find(words, "MISMATCH")) text_add(remedy, "replace every cuDNN library by those of one archive");
-    else if (text_find(words, "NOT_INITIALIZED"))
-        text_add(remedy, "look for another copy of cuDNN that was loaded first (see the library stage), and for a driver too old for it");
-    else text_add(remedy, "run the check once more with --log FILE, and read what cuDNN did last");
+    else text_add(remedy, remedy_of(words));
     return 0;
 }
 

@@ -19,6 +19,21 @@ void stage_failed(Stage *stage) {
     text_clear(&stage->remedy);
 }
 
+/* The names hold for versions 8 and 9, whose numbers differ. */
+const char *remedy_of(const char *status_words) {
+    static const struct { const char *word, *remedy; } TABLE[] = {
+        {"ALLOC", "close other programs that use the GPU: its memory is full"},
+        {"ARCH", "this cuDNN has no code for this GPU: use the release that was made for it"},
+        {"SUBLIBRARY_LOADING", "a library of the set is missing: copy the whole set of one archive"},
+        {"MISMATCH", "replace every cuDNN library by those of one archive"},
+        {"NOT_INITIALIZED", "look for another copy of cuDNN that was loaded first (see the library stage), for a driver too old "
+                            "for it, and for a GPU whose memory is full"},
+    };
+    for (size_t at = 0; at < sizeof TABLE / sizeof *TABLE; at++)
+        if (text_find(status_words, TABLE[at].word)) return TABLE[at].remedy;
+    return "run the check once more with --log FILE, and read what cuDNN did last";
+}
+
 const char *path_name(const char *path) {
     const char *name = path;
     for (; *path; path++)

@@ -57,6 +57,9 @@ void stage_not_run(Stage *stage, const char *reason);
 /* Failed: the caller adds to stage->reason and stage->remedy. */
 void stage_failed(Stage *stage);
 
+/* What to do about a status, by the words that cuDNN has for it. */
+const char *remedy_of(const char *status_words);
+
 /* Whether a path lies in a folder or below it. */
 int path_is_inside(const char *path, const char *folder);
 const char *path_name(const char *path);
