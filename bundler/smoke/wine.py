@@ -43,6 +43,10 @@ _NO_WINE = "no Wine: install wine64 (Debian and Ubuntu: apt-get install wine64)"
 # into the user's home; the other two ask for downloads.
 _OVERRIDES = "winedbg.exe,winemenubuilder.exe=d;mscoree,mshtml="
 _SERVER_LINGERS_S = 60
+# Seen when a server was just going away under another session: Wine gives up without a
+# word before the program starts. A program that itself ends so is merely run again.
+_NEVER_STARTED = CompletedRun(1, "", "")
+_RETRIES = 2
 # The server and Wine's services outlive the step that starts them and would hold a pipe
 # open, so that waiting for its end would be waiting for theirs.
 _SILENTLY = ("/bin/sh", "-c", 'exec "$0" "$@" >/dev/null 2>&1')
@@ -136,12 +140,14 @@ class WineHost:
         timeout: float = 600.0,
     ) -> CompletedRun:
         """Run a Windows program; see `Host.run`. The exit code is its low byte only."""
-        return self._runner(
-            [str(self._programs.wine), *argv],
-            environment={**self._environment(self.prefix), **(environment or {})},
-            cwd=cwd,
-            timeout=timeout,
-        )
+        merged = {**self._environment(self.prefix), **(environment or {})}
+        words = [str(self._programs.wine), *argv]
+        run = self._runner(words, environment=merged, cwd=cwd, timeout=timeout)
+        for _ in range(_RETRIES):
+            if run != _NEVER_STARTED:
+                break
+            run = self._runner(words, environment=merged, cwd=cwd, timeout=timeout)
+        return run
 
     def path_argument(self, path: Path) -> str:
         """Spell a path of this machine as Windows does, on drive Z.

@@ -176,6 +176,25 @@ def test_the_server_stays_while_another_session_uses_it(tmp_path: Path) -> None:
     assert runner.calls[-2].argv[-1] == "-k"
 
 
+@pytest.mark.parametrize(
+    ("answer", "starts"),
+    [
+        (CompletedRun(1, "", ""), 3),
+        (CompletedRun(1, "", "Traceback"), 1),
+        (CompletedRun(9, "", ""), 1),
+        (CompletedRun(0, "", ""), 1),
+    ],
+)
+def test_only_a_program_that_never_started_is_started_again(
+    tmp_path: Path, answer: CompletedRun, starts: int
+) -> None:
+    runner = RecordingRunner({"x": answer})
+    host = WineHost(PROGRAMS, {}, cache=tmp_path, runner=runner)
+
+    assert host.run(["Z:\\a.exe", "x"]) == answer
+    assert len(runner.calls) == starts
+
+
 def test_a_wine_that_makes_nothing_leaves_nothing(tmp_path: Path) -> None:
     host = WineHost(PROGRAMS, {}, cache=tmp_path, runner=RecordingRunner(works=False))
 
