@@ -8,7 +8,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from bundler.artifacts import Artifact, ArtifactKind, ArtifactOptions, app_local, conda, wheel
+from bundler.artifacts import (
+    Artifact,
+    ArtifactKind,
+    ArtifactOptions,
+    CondaEngine,
+    app_local,
+    conda,
+    wheel,
+)
+from bundler.artifacts.conda_engines import conda_build_program
 from bundler.artifacts.reading import read_artifact_files, read_artifact_lock, recognise
 from bundler.errors import ReleaseError, UsageError
 from bundler.ingest import IngestOptions, ingest, read_input
@@ -95,6 +104,9 @@ def build(options: BuildOptions, environment: Mapping[str, str], progress: Progr
     Raises:
         BundlerError: any of the tree; nothing is left half-written at a final path.
     """
+    if options.artifacts.conda_engine is CondaEngine.CONDA_BUILD:
+        # Asked before a minute of work, not after it.
+        conda_build_program()
     report_path = options.output / FILE_NAME
     with ingest(options.ingest, progress) as release:
         # An older report would speak of these files: equal inputs give equal hashes.

@@ -104,12 +104,11 @@ def build_by_rattler_build(job: EngineJob, path: Path) -> Written:
     return _take("rattler-build", job, path)
 
 
-def build_by_conda_build(job: EngineJob, path: Path) -> Written:
-    """Build the package by the user's conda-build and put it where ours would be.
+def conda_build_program() -> str:
+    """Find the user's conda-build.
 
     Raises:
-        MissingError: there is no conda-build on PATH.
-        ReleaseError: conda-build refused.
+        MissingError: there is none on PATH.
     """
     program = shutil.which("conda-build")
     if program is None:
@@ -119,6 +118,17 @@ def build_by_conda_build(job: EngineJob, path: Path) -> Written:
             next_step="install Miniforge, `conda install conda-build`, activate it and retry; "
             "or use --conda-engine native, which needs nothing",
         )
+    return program
+
+
+def build_by_conda_build(job: EngineJob, path: Path) -> Written:
+    """Build the package by the user's conda-build and put it where ours would be.
+
+    Raises:
+        MissingError: there is no conda-build on PATH.
+        ReleaseError: conda-build refused.
+    """
+    program = conda_build_program()
     recipe = job.write_recipe("meta.yaml")
     job.lay_out()
     variants = {**job.values, "target_platform": job.platform.conda_subdir}
