@@ -50,7 +50,7 @@ def run_check(name: str, timeout: float) -> dict[str, Any]:
     asked = json.dumps({"path": sys.path, "name": name})
     environment = {**os.environ, name.upper().replace(".", "_"): "off"}
     argv = [sys.executable, "-X", "utf8", "-c", _CHILD, asked]
-    return read_end(_run(argv, environment, timeout))
+    return read_end(run_child(argv, environment, timeout))
 
 
 def read_end(end: ChildEnd) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def _spell(code: int) -> str:
     return f"exit code {code:#X}" if code > _LARGEST_OWN_CODE else f"exit code {code}"
 
 
-def _run(argv: list[str], environment: dict[str, str], timeout: float) -> ChildEnd:
+def run_child(argv: list[str], environment: dict[str, str], timeout: float) -> ChildEnd:
     try:
         run = subprocess.run(  # noqa: S603 - this Python, and arguments made here
             argv,
