@@ -179,7 +179,8 @@ def _entry_faults(entry: _RawEntry) -> Iterator[Fault]:
 
 
 def _kind_faults(entry: _RawEntry) -> Iterator[str]:
-    if "\ufffd" in entry.name:
+    is_utf_8 = entry.raw_name.decode(errors="replace").encode() == entry.raw_name
+    if entry.flags & _UTF_8 and not is_utf_8:
         yield "has a name that is not valid UTF-8"
     second_name = _extra_field(entry.extra, _UNICODE_PATH)
     # The field is a version, the CRC of the first name, and the second name.

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bundler.archive import open_archive
@@ -466,6 +466,7 @@ FILES = st.dictionaries(
 
 
 @given(FILES, st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))
+@example({"\ufffd": b"a name that is itself the mark of a bad name"}, zipfile.ZIP_STORED)
 def test_what_the_standard_library_writes_is_read_equal(
     files: Mapping[str, bytes], method: int
 ) -> None:
