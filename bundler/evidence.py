@@ -22,12 +22,12 @@ class ArchiveDigest:
     Args:
         size: bytes.
         sha256: lower-case hex.
-        md5: lower-case hex.
+        md5: lower-case hex; nothing when no witness names one.
     """
 
     size: int
     sha256: str
-    md5: str
+    md5: str | None
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def _candidate(options: IngestOptions, trust: _Trust, progress: Progress) -> Ite
     given = _given_witnesses(options)
     with ExitStack() as stack:
         progress(f"reading {options.archive.name}")
-        file = stack.enter_context(open_file(options.archive))
+        file = stack.enter_context(open_file(options.archive, with_md5=given.manifest is not None))
         decision = trust(file, given)
         archive = file.structure(is_known=decision.entry is not None)
         scratch = stack.enter_context(staging_folder(options.scratch))

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from bundler import archive as archive_module
-from bundler.archive import open_archive
+from bundler.archive import open_archive, open_file
 from bundler.errors import ArchiveError, BundlerError, MissingError, UsageError
 from tests.raw_zips import CONTENT, Member, deflated, made
 
@@ -127,12 +127,20 @@ def test_digest_and_members(tmp_path: Path) -> None:
     path.write_bytes(data := made(Member(), deflated(name=b"x.h")))
     with open_archive(path) as (archive, digest):
         assert (digest.size, digest.sha256) == (len(data), hashlib.sha256(data).hexdigest())
-        assert digest.md5 == hashlib.md5(data).hexdigest()
+        assert digest.md5 is None
         assert [entry.name for entry in archive.entries] == ["bin/cudnn64_8.dll", "x.h"]
         assert b"".join(archive.read_raw(archive.entries[1])) == deflated().data
         archive.check_unchanged()
 
     assert read_all(path) == {"bin/cudnn64_8.dll": CONTENT, "x.h": CONTENT}
+
+
+def test_the_md5_is_taken_when_a_witness_names_one(tmp_path: Path) -> None:
+    path = tmp_path / "cudnn.zip"
+    path.write_bytes(data := made(Member()))
+
+    with open_file(path, with_md5=True) as file:
+        assert file.digest.md5 == hashlib.md5(data).hexdigest()
 
 
 def flipped(data: bytes, at: int) -> bytes:
