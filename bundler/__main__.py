@@ -9,7 +9,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bundler import pipeline, presentation
@@ -18,6 +18,7 @@ from bundler.command_line import Arguments, parse
 from bundler.errors import BundlerError, Fault, MissingError, SmokeError
 from bundler.ingest import IngestOptions, ingest, inspect_archive
 from bundler.lock import Lock
+from bundler.moment import VARIABLE, moment_of
 from bundler.progress import Progress, show_progress
 from bundler.smoke.report import ArtifactReport, Level, Result, Status, report_document
 
@@ -71,7 +72,7 @@ def _build(arguments: Arguments, progress: Progress) -> Outcome:
         ingest=_ingest_options(arguments, arguments.output),
         output=arguments.output,
         kinds=arguments.kinds,
-        artifacts=arguments.options,
+        artifacts=replace(arguments.options, moment=moment_of(os.environ.get(VARIABLE))),
         smoke=arguments.smoke,
     )
     result = pipeline.build(options, os.environ, progress)

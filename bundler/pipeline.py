@@ -25,6 +25,7 @@ from bundler.integrity import compare
 from bundler.lock import Lock
 from bundler.lock_reading import parse_lock
 from bundler.names import Platform
+from bundler.outputs import Outputs
 from bundler.progress import Progress
 from bundler.release import ValidatedRelease
 from bundler.reproducible import write_bytes
@@ -40,6 +41,9 @@ BUILDERS = {
     ArtifactKind.WHEEL: wheel.build,
     ArtifactKind.CONDA: conda.build,
 }
+
+COPIES = (ArtifactKind.APP_LOCAL, ArtifactKind.WHEEL)
+"""These take over compressed streams; the conda package is compressed anew."""
 
 
 @dataclass(frozen=True)
@@ -124,13 +128,17 @@ def build(options: BuildOptions, environment: Mapping[str, str], progress: Progr
 
 
 def _write(release: ValidatedRelease, options: BuildOptions) -> tuple[Artifact, ...]:
-    """Write the artifacts side by side: copying waits for the disk, zstd for the processor."""
+    """Write the copies side by side, and then compress: all at once, they crowd the cache."""
+    made: dict[ArtifactKind, Artifact] = {}
+    with Outputs(options.output, release.scratch) as outputs, ThreadPoolExecutor() as pool:
 
-    def write(kind: ArtifactKind) -> Artifact:
-        return BUILDERS[kind](release, options.artifacts, options.output)
+        def write(kind: ArtifactKind) -> Artifact:
+            return BUILDERS[kind](release, options.artifacts, outputs)
 
-    with ThreadPoolExecutor(len(options.kinds)) as pool:
-        return tuple(pool.map(write, options.kinds))
+        for group in (COPIES, options.kinds):
+            kinds = [kind for kind in group if kind in options.kinds and kind not in made]
+            made |= zip(kinds, pool.map(write, kinds), strict=True)
+    return tuple(made[kind] for kind in options.kinds)
 
 
 def smoke(

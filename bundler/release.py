@@ -11,7 +11,7 @@ from dataclasses import InitVar, dataclass
 from pathlib import Path
 
 from bundler.archive import Archive
-from bundler.binary import BinaryFacts, read_binary_facts
+from bundler.binary import BinaryFacts
 from bundler.errors import Fault, ReleaseError
 from bundler.identity import Evidence, identify
 from bundler.inventory import inventory_faults, role_of
@@ -240,11 +240,10 @@ def _read_libraries(
     facts: dict[str, BinaryFacts] = {}
     faults: list[Fault] = []
     for file in files:
-        result = read_binary_facts(file.location)
-        if isinstance(result, Fault):
-            faults.append(Fault(file.path, result.what))
-        else:
-            facts[file.location.name] = result
+        if isinstance(file.facts, Fault):
+            faults.append(Fault(file.path, file.facts.what))
+        elif file.facts is not None:
+            facts[file.location.name] = file.facts
     return facts, faults
 
 

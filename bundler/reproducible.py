@@ -1,4 +1,4 @@
-"""Determinism, in one place: time, order, modes, owner, and how a file is finished.
+"""Determinism, in one place: modes, owner, compressor, and how a file is finished.
 
 Every writer of this package takes its constants from here, so that a reviewer who wants
 to know why two builds are equal reads one page.
@@ -10,7 +10,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,23 +18,10 @@ from typing import BinaryIO, Final
 
 from bundler.errors import RefusedError
 
-ZIP_DATE: Final = 0x0021
-"""1980-01-01 in MS-DOS form, the earliest date a zip can say."""
-
-ZIP_TIME: Final = 0
-"""Midnight in MS-DOS form."""
-
-TAR_TIME: Final = 315532800
-"""The same instant in seconds since 1970, UTC."""
-
-CONDA_TIMESTAMP: Final = TAR_TIME * 1000
-"""The same instant in milliseconds, as conda's index wants it."""
-
 FILE_MODE: Final = 0o644
 PROGRAM_MODE: Final = 0o755
 
-ZSTD_WORKERS: Final = 2
-"""libzstd's output depends on whether it has workers, not on how many; never 0."""
+CHUNK: Final = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -53,18 +40,62 @@ class Written:
 
 
 class OutputFile:
-    """A file being written, hashed as it grows."""
+    """A file being written, hashed as it grows.
 
-    def __init__(self, stream: BinaryIO) -> None:
+    A place may be left open and filled in later; such a file is hashed at its end.
+
+    Args:
+        stream: open for reading and writing.
+        step: bytes between two calls of the next.
+        grown: told that the file has grown by a step.
+    """
+
+    def __init__(
+        self, stream: BinaryIO, step: int = 0, grown: Callable[[], None] | None = None
+    ) -> None:
         self._stream = stream
+        self._step, self._grown, self._told = step, grown, 0
         self._sha256 = hashlib.sha256()
+        self._is_revised = False
         self.size = 0
 
     def write(self, data: bytes) -> None:
         """Append bytes."""
         self._stream.write(data)
-        self._sha256.update(data)
+        if not self._is_revised:
+            self._sha256.update(data)
         self.size += len(data)
+        if self._grown is not None and self.size - self._told >= self._step:
+            self._told = self.size
+            self._grown()
+
+    def reserve(self, length: int) -> int:
+        """Append a place that `fill` fills in.
+
+        Args:
+            length: bytes.
+
+        Returns:
+            where it begins.
+        """
+        offset, self._is_revised = self.size, True
+        self.write(bytes(length))
+        return offset
+
+    def fill(self, offset: int, data: bytes) -> None:
+        """Write into a reserved place."""
+        self._stream.seek(offset)
+        self._stream.write(data)
+        self._stream.seek(self.size)
+
+    def finish(self) -> None:
+        """Hand everything to the system, and hash what could not be hashed on the way."""
+        self._stream.flush()
+        if self._is_revised:
+            self._stream.seek(0)
+            self._sha256 = hashlib.sha256()
+            while chunk := self._stream.read(CHUNK):
+                self._sha256.update(chunk)
 
     @property
     def sha256(self) -> str:
@@ -90,7 +121,7 @@ def refusing_to_write(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def atomic_output(path: Path, scratch: Path | None = None) -> Iterator[OutputFile]:
+def atomic_output(path: Path) -> Iterator[OutputFile]:
     """Write a file that appears at its path whole or not at all.
 
     It is written under another name, flushed to the disk, and then renamed over whatever
@@ -98,8 +129,6 @@ def atomic_output(path: Path, scratch: Path | None = None) -> Iterator[OutputFil
 
     Args:
         path: where it appears.
-        scratch: a folder on the same disk for the unfinished file; that of the path when
-            not given.
 
     Raises:
         RefusedError: the folder is full, not writable, or the old file is in use.
@@ -108,13 +137,12 @@ def atomic_output(path: Path, scratch: Path | None = None) -> Iterator[OutputFil
     try:
         with refusing_to_write(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, name = tempfile.mkstemp(
-                prefix=".", suffix=".part", dir=scratch or path.parent
-            )
+            descriptor, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
             partial = Path(name)
-            with os.fdopen(descriptor, "wb") as stream:
-                yield OutputFile(stream)
-                stream.flush()
+            with os.fdopen(descriptor, "w+b") as stream:
+                output = OutputFile(stream)
+                yield output
+                output.finish()
                 os.fsync(stream.fileno())
             # mkstemp's 0600 would keep a package from being served.
             partial.chmod(FILE_MODE)

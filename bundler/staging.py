@@ -1,7 +1,8 @@
-"""Unpacking an archive once into a private folder, hashing on the way.
+"""Unpacking an archive once into a private folder, hashing and examining on the way.
 
 Every member is inflated exactly once, by as many threads as there are cores: inflating
-and hashing release the interpreter's lock.
+and hashing release the interpreter's lock, so that one library is examined while another
+is still unpacked.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bundler.archive import Archive
+from bundler.binary import BinaryFacts, read_binary_facts
 from bundler.errors import ArchiveError, Fault, RefusedError
 from bundler.folder_lock import FolderLock
-from bundler.inventory import common_root
+from bundler.inventory import common_root, role_of
+from bundler.lock import Role
 from bundler.zip_directory import ZipEntry
 
 _PREFIX, _LOCKED = ".cudnn-staging-", ".lock"
@@ -34,12 +37,14 @@ class StagedFile:
         entry: where the member lies in the archive, for copying its stream.
         location: where it was unpacked to.
         sha256: lowercase hex SHA-256 of the unpacked bytes.
+        facts: what a run-time library says about itself, or why it is none.
     """
 
     path: str
     entry: ZipEntry
     location: Path
     sha256: str
+    facts: BinaryFacts | Fault | None
 
 
 @contextmanager
@@ -89,7 +94,7 @@ def _remove_leftovers(output: Path) -> None:
 
 
 def stage(archive: Archive, folder: Path) -> tuple[StagedFile, ...]:
-    """Unpack and hash every member.
+    """Unpack and hash every member, and read the facts of every run-time library.
 
     Args:
         archive: structurally sound and trusted.
@@ -140,4 +145,6 @@ def _stage_one(archive: Archive, entry: ZipEntry, path: str, folder: Path) -> St
             why=f"{folder.parent} is full or not writable",
             next_step=f"make room for {needed:,} bytes there, or choose a folder on another disk",
         ) from error
-    return StagedFile(path, entry, location, sha256.hexdigest())
+    is_library = role_of(path) is Role.RUNTIME
+    facts = read_binary_facts(location) if is_library else None
+    return StagedFile(path, entry, location, sha256.hexdigest(), facts)

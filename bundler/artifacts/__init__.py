@@ -5,9 +5,11 @@ Each builder has one signature, and none imports another.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+
+from bundler.moment import Moment
 
 
 class ArtifactKind(StrEnum):
@@ -41,11 +43,13 @@ class ArtifactOptions:
         cuda_from: `pypi` makes the wheel depend on NVIDIA's wheels.
         conda_level: zstd level of the conda package, 1 to 22.
         conda_engine: who writes it.
+        moment: the time that every file bears.
     """
 
     cuda_from: CudaSource = CudaSource.NONE
     conda_level: int = 3
     conda_engine: CondaEngine = CondaEngine.NATIVE
+    moment: Moment = field(default_factory=Moment)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 
 from bundler.artifacts import Artifact, ArtifactKind, ArtifactOptions
 from bundler.artifacts.payload import (
@@ -15,14 +14,14 @@ from bundler.artifacts.payload import (
 )
 from bundler.lock import FILE_NAME
 from bundler.names import Platform
+from bundler.outputs import Outputs
 from bundler.release import ValidatedRelease
-from bundler.reproducible import atomic_output
 from bundler.zip_writer import ZipWriter
 
 _ARCHITECTURES = {Platform.WINDOWS_X86_64: "amd64", Platform.WINDOWS_ARM64: "arm64"}
 
 
-def build(release: ValidatedRelease, options: ArtifactOptions, folder: Path) -> Artifact:
+def build(release: ValidatedRelease, options: ArtifactOptions, outputs: Outputs) -> Artifact:
     """Write the bundle.
 
     Headers and import libraries are left out: the licence allows shipping run-time files
@@ -30,17 +29,16 @@ def build(release: ValidatedRelease, options: ArtifactOptions, folder: Path) -> 
 
     Args:
         release: what to ship.
-        options: none of them matters here.
-        folder: where the bundle goes.
+        options: only the moment matters here.
+        outputs: where the bundle goes.
 
     Raises:
         RefusedError: it cannot be written.
     """
-    del options
-    path = folder / f"{release.lock.identity.stem}-applocal.zip"
+    file_name = f"{release.lock.identity.stem}-applocal.zip"
     texts = _texts(release)
-    with atomic_output(path, release.scratch) as output:
-        writer = ZipWriter(output)
+    with outputs.open(file_name) as output:
+        writer = ZipWriter(output, options.moment)
         add_payload(writer, release, "")
         add_file(writer, release, release.licence, "LICENSE")
         added = add_probe(writer, release.lock.identity, "")
@@ -49,7 +47,7 @@ def build(release: ValidatedRelease, options: ArtifactOptions, folder: Path) -> 
         writer.add("SHA256SUMS", _checksums(release, {**texts, **added}))
         writer.close()
         release.archive.check_unchanged()
-    return Artifact(ArtifactKind.APP_LOCAL, path, output.size, output.sha256)
+    return Artifact(ArtifactKind.APP_LOCAL, outputs.folder / file_name, output.size, output.sha256)
 
 
 def _texts(release: ValidatedRelease) -> dict[str, bytes]:

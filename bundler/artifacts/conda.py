@@ -12,33 +12,22 @@ import hashlib
 import io
 import json
 import tarfile
-import tempfile
-import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO
 
 from bundler.artifacts import Artifact, ArtifactKind, ArtifactOptions, CondaEngine
 from bundler.artifacts.conda_engines import ENGINES, EngineJob
 from bundler.artifacts.conda_recipe import CondaFile, CondaMetadata, conda_files, render, variables
-from bundler.compression import open_zstd_writer
+from bundler.compression import compressed_limit, open_zstd_writer
+from bundler.integrity import hash_file
 from bundler.lock import FILE_NAME
 from bundler.names import Platform
+from bundler.outputs import Outputs
 from bundler.release import ValidatedRelease
-from bundler.reproducible import (
-    CONDA_TIMESTAMP,
-    FILE_MODE,
-    PROGRAM_MODE,
-    TAR_TIME,
-    Written,
-    atomic_output,
-    refusing_to_write,
-)
-from bundler.zip_directory import STORED
-from bundler.zip_writer import ZipMember, ZipWriter
+from bundler.reproducible import CHUNK, FILE_MODE, PROGRAM_MODE, refusing_to_write
+from bundler.zip_writer import GrowingMember, ZipWriter
 
-_CHUNK = 1024 * 1024
 _ARCHITECTURES = {
     Platform.WINDOWS_X86_64: ("win", "x86_64"),
     Platform.WINDOWS_ARM64: ("win", "arm64"),
@@ -49,80 +38,82 @@ _ARCHITECTURES = {
 }
 
 
-def build(release: ValidatedRelease, options: ArtifactOptions, folder: Path) -> Artifact:
-    """Write the package into its channel folder (`win-64/` below the given one).
+def build(release: ValidatedRelease, options: ArtifactOptions, outputs: Outputs) -> Artifact:
+    """Write the package into its channel folder, such as `win-64/`.
 
     Args:
         release: what to ship.
-        options: engine and compression level.
-        folder: where the channel folder goes.
+        options: engine, compression level and moment.
+        outputs: where the channel folder goes.
 
     Raises:
         MissingError: the engine is not on this machine.
         ReleaseError: the engine refused.
         RefusedError: the package cannot be written.
     """
-    platform = release.lock.identity.platform
     files = conda_files(release)
     values = variables(release.lock.identity, files)
-    metadata = render(values, platform)
-    path = folder / platform.conda_subdir / f"{metadata.stem}.conda"
-    with (
-        refusing_to_write(path),
-        tempfile.TemporaryDirectory(prefix="conda-", dir=release.scratch) as scratch,
-    ):
-        if options.conda_engine is CondaEngine.NATIVE:
-            info = _info_files(release, metadata, files)
-            content = _Content(metadata.stem, files, info, options.conda_level)
-            written = _write(content, path, Path(scratch))
-        else:
-            licence = release.licence.staged.location
-            job = EngineJob(Path(scratch), files, licence, values, platform, options.conda_level)
-            written = ENGINES[options.conda_engine](job, path)
-    return Artifact(ArtifactKind.CONDA, path, written.size, written.sha256)
+    metadata = render(values, release.lock.identity.platform)
+    package = _Package(release, options, files, metadata)
+    if options.conda_engine is CondaEngine.NATIVE:
+        size, sha256 = _write(package, outputs)
+    else:
+        size, sha256 = _let_write(package, values, outputs)
+    return Artifact(ArtifactKind.CONDA, outputs.folder / package.name, size, sha256)
 
 
 @dataclass(frozen=True)
-class _Content:
-    stem: str
-    installed: tuple[CondaFile, ...]
-    info: tuple[CondaFile, ...]
-    level: int
+class _Package:
+    release: ValidatedRelease
+    options: ArtifactOptions
+    files: tuple[CondaFile, ...]
+    metadata: CondaMetadata
+
+    @property
+    def name(self) -> str:
+        """Posix path below the channel's folder."""
+        return f"{self.release.lock.identity.platform.conda_subdir}/{self.metadata.stem}.conda"
 
 
-def _write(content: _Content, path: Path, scratch: Path) -> Written:
-    """Write both inner archives, then the zip around them, in the order readers expect."""
-    package, info = scratch / "pkg.tar.zst", scratch / "info.tar.zst"
-    _write_tar(package, content.installed, content.level)
-    _write_tar(info, content.info, content.level)
-    with atomic_output(path, scratch) as output:
-        writer = ZipWriter(output)
+def _let_write(package: _Package, values: Mapping[str, str], outputs: Outputs) -> tuple[int, str]:
+    """Let another engine build the package, and take it over."""
+    release, options = package.release, package.options
+    scratch = release.scratch / "conda"
+    with refusing_to_write(outputs.folder / package.name):
+        scratch.mkdir()
+        licence, platform = release.licence.staged.location, release.lock.identity.platform
+        job = EngineJob(scratch, package.files, licence, values, platform, options.conda_level)
+        built = ENGINES[options.conda_engine](job, f"{package.metadata.stem}.conda")
+        found = hash_file(built)
+    outputs.adopt(package.name, built)
+    return found.size, found.sha256
+
+
+def _write(package: _Package, outputs: Outputs) -> tuple[int, str]:
+    """Write both inner archives into the zip around them, in the order readers expect."""
+    inner = {"pkg": package.files, "info": _info_files(package)}
+    with outputs.open(package.name) as output:
+        writer = ZipWriter(output, package.options.moment)
         writer.add("metadata.json", b'{"conda_pkg_format_version": 2}\n')
-        _add_stored(writer, f"pkg-{content.stem}.tar.zst", package)
-        _add_stored(writer, f"info-{content.stem}.tar.zst", info)
+        for name, files in inner.items():
+            limit = compressed_limit(sum(file.size + tarfile.RECORDSIZE for file in files))
+            inside = f"{name}-{package.metadata.stem}.tar.zst"
+            with writer.open_stored(inside, limit) as member:
+                _write_tar(member, files, package.options)
         writer.close()
-    return Written(path, output.size, output.sha256)
+    return output.size, output.sha256
 
 
-def _add_stored(writer: ZipWriter, name: str, source: Path) -> None:
-    with source.open("rb") as stream:
-        crc32 = 0
-        for chunk in iter(lambda: stream.read(_CHUNK), b""):
-            crc32 = zlib.crc32(chunk, crc32)
-        size = stream.tell()
-        stream.seek(0)
-        member = ZipMember(name, STORED, crc32, size, size)
-        writer.add_stream(member, iter(lambda: stream.read(_CHUNK), b""))
-
-
-def _write_tar(path: Path, files: Iterable[CondaFile], level: int) -> None:
+def _write_tar(member: GrowingMember, files: Iterable[CondaFile], options: ArtifactOptions) -> None:
     with (
-        open_zstd_writer(path, level) as compressed,
-        tarfile.open(fileobj=compressed, mode="w|", format=tarfile.USTAR_FORMAT) as tar,
+        open_zstd_writer(member, options.conda_level) as compressed,
+        tarfile.TarFile(
+            fileobj=compressed, mode="w", format=tarfile.USTAR_FORMAT, copybufsize=CHUNK
+        ) as tar,
     ):
         for file in files:
             entry = tarfile.TarInfo(file.path)
-            entry.size, entry.mtime = file.size, TAR_TIME
+            entry.size, entry.mtime = file.size, options.moment.seconds
             entry.mode = PROGRAM_MODE if file.is_program else FILE_MODE
             with _open(file) as stream:
                 tar.addfile(entry, stream)
@@ -132,11 +123,10 @@ def _open(file: CondaFile) -> IO[bytes]:
     return io.BytesIO(file.source) if isinstance(file.source, bytes) else file.source.open("rb")
 
 
-def _info_files(
-    release: ValidatedRelease, metadata: CondaMetadata, installed: tuple[CondaFile, ...]
-) -> tuple[CondaFile, ...]:
+def _info_files(package: _Package) -> tuple[CondaFile, ...]:
+    release, metadata, installed = package.release, package.metadata, package.files
     documents: dict[str, Mapping[str, object]] = {
-        "index.json": _index(metadata, release.lock.identity.platform),
+        "index.json": _index(package),
         "about.json": metadata.about,
         "paths.json": _paths(installed),
         "run_exports.json": {"weak": list(metadata.run_exports)},
@@ -159,7 +149,8 @@ def _json(document: Mapping[str, object]) -> bytes:
     return (json.dumps(document, indent=2, sort_keys=True) + "\n").encode()
 
 
-def _index(metadata: CondaMetadata, platform: Platform) -> dict[str, object]:
+def _index(package: _Package) -> dict[str, object]:
+    metadata, platform = package.metadata, package.release.lock.identity.platform
     system, architecture = _ARCHITECTURES[platform]
     return {
         "arch": architecture,
@@ -171,7 +162,7 @@ def _index(metadata: CondaMetadata, platform: Platform) -> dict[str, object]:
         "name": metadata.name,
         "platform": system,
         "subdir": platform.conda_subdir,
-        "timestamp": CONDA_TIMESTAMP,
+        "timestamp": package.options.moment.milliseconds,
         "version": metadata.version,
     }
 

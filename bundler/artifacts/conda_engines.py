@@ -24,10 +24,9 @@ from rattler_build import (
 from bundler.artifacts import CondaEngine
 from bundler.artifacts.conda_recipe import CondaFile
 from bundler.errors import MissingError, ReleaseError
-from bundler.integrity import hash_file
 from bundler.names import Platform
 from bundler.recipe_data import read_recipe
-from bundler.reproducible import FILE_MODE, PROGRAM_MODE, Written, link_or_copy
+from bundler.reproducible import FILE_MODE, PROGRAM_MODE, link_or_copy
 
 
 @dataclass(frozen=True)
@@ -79,8 +78,15 @@ class EngineJob:
         return path
 
 
-def build_by_rattler_build(job: EngineJob, path: Path) -> Written:
-    """Build the package by rattler-build and put it where ours would be.
+def build_by_rattler_build(job: EngineJob, name: str) -> Path:
+    """Build the package by rattler-build.
+
+    Args:
+        job: what to build.
+        name: what the package must be called.
+
+    Returns:
+        where it lies.
 
     Raises:
         ReleaseError: rattler-build refused.
@@ -101,7 +107,7 @@ def build_by_rattler_build(job: EngineJob, path: Path) -> Written:
             )
     except Exception as error:
         raise _refused("rattler-build", str(error)) from error
-    return _take("rattler-build", job, path)
+    return _take("rattler-build", job, name)
 
 
 def conda_build_program() -> str:
@@ -121,8 +127,15 @@ def conda_build_program() -> str:
     return program
 
 
-def build_by_conda_build(job: EngineJob, path: Path) -> Written:
-    """Build the package by the user's conda-build and put it where ours would be.
+def build_by_conda_build(job: EngineJob, name: str) -> Path:
+    """Build the package by the user's conda-build.
+
+    Args:
+        job: what to build.
+        name: what the package must be called.
+
+    Returns:
+        where it lies.
 
     Raises:
         MissingError: there is no conda-build on PATH.
@@ -145,10 +158,10 @@ def build_by_conda_build(job: EngineJob, path: Path) -> Written:
     )
     if result.returncode:
         raise _refused("conda-build", result.stderr[-2000:])
-    return _take("conda-build", job, path)
+    return _take("conda-build", job, name)
 
 
-ENGINES: Mapping[CondaEngine, Callable[[EngineJob, Path], Written]] = {
+ENGINES: Mapping[CondaEngine, Callable[[EngineJob, str], Path]] = {
     CondaEngine.RATTLER_BUILD: build_by_rattler_build,
     CondaEngine.CONDA_BUILD: build_by_conda_build,
 }
@@ -162,15 +175,9 @@ def _refused(engine: str, why: str) -> ReleaseError:
     )
 
 
-def _take(engine: str, job: EngineJob, path: Path) -> Written:
-    """Move the engine's package to its final path and hash it."""
-    built = job.output / job.platform.conda_subdir / path.name
+def _take(engine: str, job: EngineJob, name: str) -> Path:
+    built = job.output / job.platform.conda_subdir / name
     if not built.is_file():
         found = sorted(other.name for other in job.output.rglob("*.conda"))
-        raise _refused(engine, f"it made {found or 'nothing'} instead of {path.name}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # rattler-build writes 0600, which no web server may read.
-    built.chmod(FILE_MODE)
-    package = hash_file(built)
-    built.replace(path)
-    return Written(path, package.size, package.sha256)
+        raise _refused(engine, f"it made {found or 'nothing'} instead of {name}")
+    return built

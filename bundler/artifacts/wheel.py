@@ -10,17 +10,16 @@ import base64
 import hashlib
 import json
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from bundler.artifacts import Artifact, ArtifactKind, ArtifactOptions, CudaSource
 from bundler.artifacts.payload import add_file, add_payload, fill_template, template_values
 from bundler.errors import UsageError
 from bundler.lock import FILE_NAME
 from bundler.names import ReleaseIdentity
+from bundler.outputs import Outputs
 from bundler.probe import probe_library
 from bundler.recipe_data import read_recipe
 from bundler.release import ValidatedRelease
-from bundler.reproducible import atomic_output
 from bundler.resources import activation_sources
 from bundler.zip_writer import ZipWriter
 
@@ -43,13 +42,13 @@ class _Record:
         self.rows.append(f"{name},sha256={digest},{size}\n")
 
 
-def build(release: ValidatedRelease, options: ArtifactOptions, folder: Path) -> Artifact:
+def build(release: ValidatedRelease, options: ArtifactOptions, outputs: Outputs) -> Artifact:
     """Write the wheel.
 
     Args:
         release: what to ship.
-        options: `cuda_from` decides whether NVIDIA's wheels become dependencies.
-        folder: where the wheel goes.
+        options: moment, and `cuda_from`, which decides whether NVIDIA's wheels become dependencies.
+        outputs: where the wheel goes.
 
     Raises:
         UsageError: NVIDIA has no wheels for this CUDA, and dependencies were asked for.
@@ -58,10 +57,10 @@ def build(release: ValidatedRelease, options: ArtifactOptions, folder: Path) -> 
     identity = release.lock.identity
     tag = f"py3-none-{identity.platform.wheel_tag}"
     stem = f"{identity.import_name}-{identity.version}"
-    path = folder / f"{stem}-{tag}.whl"
+    file_name = f"{stem}-{tag}.whl"
     metadata = _metadata(release, options.cuda_from)
-    with atomic_output(path, release.scratch) as output:
-        writer, record = ZipWriter(output), _Record()
+    with outputs.open(file_name) as output:
+        writer, record = ZipWriter(output, options.moment), _Record()
         _add_package(writer, record, release)
         dist_info = f"{stem}.dist-info/"
         texts = {"METADATA": metadata, "WHEEL": _WHEEL.format(tag=tag).encode()}
@@ -74,7 +73,7 @@ def build(release: ValidatedRelease, options: ArtifactOptions, folder: Path) -> 
         writer.add(f"{dist_info}RECORD", "".join(record.rows).encode())
         writer.close()
         release.archive.check_unchanged()
-    return Artifact(ArtifactKind.WHEEL, path, output.size, output.sha256)
+    return Artifact(ArtifactKind.WHEEL, outputs.folder / file_name, output.size, output.sha256)
 
 
 def library_folder(identity: ReleaseIdentity) -> str:

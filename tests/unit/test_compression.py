@@ -3,41 +3,64 @@
 from __future__ import annotations
 
 import io
+import os
 import random
-from pathlib import Path
 
 import pytest
 
-from bundler import compression
-from bundler.compression import LIBRARY, ZstdError, open_zstd_reader, open_zstd_writer
+from bundler.compression import (
+    LIBRARY,
+    ZstdError,
+    compressed_limit,
+    open_zstd_reader,
+    open_zstd_writer,
+)
 
 DATA = random.Random(1).randbytes(400_000) * 20
 
 
-def compress(path: Path, level: int) -> bytes:
-    with open_zstd_writer(path, level) as stream:
-        for start in range(0, len(DATA), 1_000_003):
-            stream.write(DATA[start : start + 1_000_003])
-    return path.read_bytes()
+def compress(level: int, step: int = 1_000_003) -> bytes:
+    target = io.BytesIO()
+    with open_zstd_writer(target, level) as stream:
+        for start in range(0, len(DATA), step):
+            stream.write(DATA[start : start + step])
+    return target.getvalue()
 
 
 @pytest.mark.parametrize("level", [1, 3, 15])
-def test_what_was_written_is_read(level: int, tmp_path: Path) -> None:
-    with open_zstd_reader(io.BytesIO(compress(tmp_path / "file", level))) as stream:
+def test_what_was_written_is_read(level: int) -> None:
+    with open_zstd_reader(io.BytesIO(compress(level))) as stream:
         assert stream.read() == DATA
 
 
+@pytest.mark.parametrize("level", [1, 3, 10])
+@pytest.mark.parametrize("processors", [None, 1, 3, 64], ids=str)
 def test_the_number_of_workers_does_not_change_a_byte(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    level: int, processors: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual = compress(tmp_path / "two", 3)
-    monkeypatch.setattr(compression, "ZSTD_WORKERS", 1)
+    usual = compress(level)
+    monkeypatch.setattr(os, "cpu_count", lambda: processors)
 
-    assert compress(tmp_path / "one", 3) == usual
+    assert compress(level) == usual
 
 
-def test_damage_is_noticed(tmp_path: Path) -> None:
-    data = bytearray(compress(tmp_path / "file", 3))
+@pytest.mark.parametrize("step", [10_000, 2**23, len(DATA)])
+def test_the_pieces_it_is_written_in_do_not_change_a_byte(step: int) -> None:
+    assert compress(3, step) == compress(3)
+
+
+@pytest.mark.parametrize("level", [1, 3, 15])
+@pytest.mark.parametrize("data", [b"", b"1", random.Random(2).randbytes(1_000_000)], ids=len)
+def test_nothing_outgrows_the_limit(level: int, data: bytes) -> None:
+    target = io.BytesIO()
+    with open_zstd_writer(target, level) as stream:
+        stream.write(data)
+
+    assert len(target.getvalue()) <= compressed_limit(len(data))
+
+
+def test_damage_is_noticed() -> None:
+    data = bytearray(compress(3))
     data[len(data) // 2] ^= 1
 
     with pytest.raises(ZstdError), open_zstd_reader(io.BytesIO(data)) as stream:

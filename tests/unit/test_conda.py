@@ -26,11 +26,11 @@ from bundler.artifacts.reading import read_artifact_files, read_artifact_lock
 from bundler.compression import open_zstd_reader
 from bundler.errors import MissingError, RefusedError, ReleaseError
 from bundler.integrity import compare, find_files
+from bundler.moment import EARLIEST
 from bundler.pipeline import verify_artifact
-from bundler.reproducible import TAR_TIME
 from bundler.smoke.conda import make_channel
 from tests.sample_archives import LICENCE, SampleArchive, libraries
-from tests.sample_builds import SampleBuild, build_sample, ingest
+from tests.sample_builds import SampleBuild, build_archive, build_sample
 
 PROBE = "Library/bin/cudnn-check.exe"
 LOCK = "Library/share/cudnn/cudnn.lock.json"
@@ -102,7 +102,7 @@ def test_the_inner_archives_say_nothing_of_the_builder(built: SampleBuild, prefi
 
     assert [entry.name for entry in entries] == sorted(entry.name for entry in entries)
     assert {(e.uid, e.gid, e.uname, e.gname, e.mtime) for e in entries} == {
-        (0, 0, "", "", TAR_TIME)
+        (0, 0, "", "", EARLIEST)
     }
     assert {entry.name: entry.mode for entry in entries} == {
         entry.name: 0o755 if entry.name == PROBE else 0o644 for entry in entries
@@ -149,7 +149,7 @@ def test_the_index(built: SampleBuild) -> None:
     assert (index["subdir"], index["platform"], index["arch"]) == ("win-64", "win", "x86_64")
     assert index["depends"] == []
     assert index["constrains"] == ["__cuda >=11", "cuda-version >=11,<12", "libcudnn <0.0a0"]
-    assert index["timestamp"] == TAR_TIME * 1000
+    assert index["timestamp"] == EARLIEST * 1000
 
 
 def test_what_is_read_back_equals_the_lock(built: SampleBuild) -> None:
@@ -253,13 +253,15 @@ def test_two_packages_of_one_release_do_not_clash(tmp_path: Path) -> None:
     archive = SampleArchive().write(tmp_path / "archive.zip")
     engines = (CondaEngine.NATIVE, CondaEngine.RATTLER_BUILD, CondaEngine.NATIVE)
 
-    with ingest(archive, tmp_path) as release:
-        before = sorted(release.scratch.rglob("*"))
-        made = [
-            conda.build(release, ArtifactOptions(conda_engine=engine), tmp_path / f"out{number}")
-            for number, engine in enumerate(engines)
-        ]
-        assert sorted(release.scratch.rglob("*")) == before
+    made = [
+        build_archive(
+            archive,
+            ArtifactKind.CONDA,
+            tmp_path / f"out{number}",
+            ArtifactOptions(conda_engine=engine),
+        ).artifact
+        for number, engine in enumerate(engines)
+    ]
 
     assert made[0].path.read_bytes() == made[2].path.read_bytes()
 

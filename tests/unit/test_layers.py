@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 LAYERS: dict[str, tuple[str, ...]] = {
-    "words": ("bundler", "errors", "names", "artifacts", "resources", "smoke"),
+    "words": ("bundler", "errors", "names", "moment", "artifacts", "resources", "smoke"),
     "formats": (
         "strict_json", "json_fields", "member_names", "zip_end", "zip_directory", "run_time_names",
     ),
@@ -27,7 +27,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "our own data": ("recipe_data", "probe"),
     "reading": ("archive_format", "archive", "folder_lock", "staging"),
     "the release": ("release",),
-    "writing": ("reproducible", "compression", "zip_writer", "integrity"),
+    "writing": ("reproducible", "outputs", "compression", "zip_writer", "integrity"),
     "artifacts": (
         "artifacts.conda_info", "artifacts.conda_recipe", "artifacts.conda_engines",
         "artifacts.payload", "artifacts.reading",
@@ -53,7 +53,8 @@ PURE = frozenset(
     name
     for layer in ("words", "formats", "records", "decisions")
     for name in LAYERS[layer]
-    if name not in {"artifacts", "binary"}  # the one is typed by a path, the other reads files
+    # Typed by a path; reads files; counts days by the calendar and asks no clock.
+    if name not in {"artifacts", "binary", "moment"}
 )
 OUTSIDE = frozenset({
     "os", "pathlib", "subprocess", "shutil", "tempfile", "zipfile", "tarfile", "urllib", "http",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,28 @@ def test_verify_against_a_lock_of_another_release(
 
     assert main(["verify", artifact["path"], "--lock", str(lock)]) == 4
     assert "cudnn64_8.dll: has " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["app-local", "wheel"])
+def test_source_date_epoch_is_the_time_of_every_member(
+    kind: str, archive: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000001")
+
+    assert main(build(archive, "--no-smoke", "--json", "--only", kind)) == 0
+
+    (artifact,) = json.loads(capsys.readouterr().out)["artifacts"]
+    with zipfile.ZipFile(artifact["path"]) as members:
+        assert {info.date_time for info in members.infolist()} == {(2023, 11, 14, 22, 13, 20)}
+
+
+def test_nonsense_in_source_date_epoch_is_wrong_usage(
+    archive: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "yesterday")
+
+    assert main(build(archive, "--no-smoke")) == 2
+    assert "SOURCE_DATE_EPOCH is 'yesterday'" in capsys.readouterr().err
 
 
 def test_progress_is_plain_lines_where_there_is_no_terminal(tmp_path: Path) -> None:

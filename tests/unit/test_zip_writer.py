@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import shutil
 import stat
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bundler.moment import Moment
 from bundler.reproducible import PROGRAM_MODE, OutputFile
 from bundler.zip_directory import DEFLATED, STORED, ZipEntry, read_directory
 from bundler.zip_writer import ZipMember, ZipWriter
@@ -30,7 +32,7 @@ def deflate(data: bytes) -> bytes:
 def write(members: Mapping[str, bytes], stream: io.BufferedIOBase) -> OutputFile:
     """Write members, half of them deflated."""
     output = OutputFile(stream)  # type: ignore[arg-type]
-    writer = ZipWriter(output)
+    writer = ZipWriter(output, Moment())
     for number, (name, data) in enumerate(members.items()):
         if number % 2:
             writer.add(name, data)
@@ -89,7 +91,7 @@ def test_unzip_accepts_it(tmp_path: Path) -> None:
 
 def test_date_modes_and_system_are_fixed() -> None:
     stream = io.BytesIO()
-    writer = ZipWriter(OutputFile(stream))
+    writer = ZipWriter(OutputFile(stream), Moment())
     writer.add("text", b"1")
     writer.add("program", b"2", PROGRAM_MODE)
     writer.close()
@@ -114,7 +116,7 @@ def test_equal_members_give_equal_bytes() -> None:
 
 @pytest.mark.parametrize("stream", [b"", b"12", b"1234"], ids=["none", "short", "long"])
 def test_a_stream_of_another_length_is_refused(stream: bytes) -> None:
-    writer = ZipWriter(OutputFile(io.BytesIO()))
+    writer = ZipWriter(OutputFile(io.BytesIO()), Moment())
 
     with pytest.raises(ValueError, match=f"name: {len(stream)} bytes instead of 3"):
         writer.add_stream(ZipMember("name", STORED, 0, 3, 3), [stream])
@@ -141,7 +143,7 @@ class SparseOutput(OutputFile):
 def write_large(path: Path, count: int) -> None:
     """Write a small member before and one after a large one."""
     with path.open("wb") as stream:
-        writer = ZipWriter(SparseOutput(stream))
+        writer = ZipWriter(SparseOutput(stream), Moment())
         writer.add("before", b"small")
         size = count * len(ZEROS)
         writer.add_stream(ZipMember("large", STORED, 0, size, size), [ZEROS] * count)
@@ -183,10 +185,44 @@ def test_unzip_finds_a_member_beyond_four_gibibytes(tmp_path: Path) -> None:
 
 def test_more_members_than_the_old_directory_can_count() -> None:
     stream = io.BytesIO()
-    writer = ZipWriter(OutputFile(stream))
+    writer = ZipWriter(OutputFile(stream), Moment())
     for number in range(0xFFFF):
         writer.add(f"{number}", b"")
     writer.close()
 
     with zipfile.ZipFile(stream) as archive:
         assert len(archive.namelist()) == 0xFFFF
+
+
+GROWN = {"small": 100, "what an old header can say": 0xFFFFFFFE, "larger": 0xFFFFFFFF}
+
+
+@pytest.mark.parametrize("maximum", GROWN.values(), ids=GROWN.keys())
+def test_a_member_whose_length_is_known_at_its_end(maximum: int) -> None:
+    stream = io.BytesIO()
+    output = OutputFile(stream)
+    writer = ZipWriter(output, Moment(1_700_000_000))
+    writer.add("before", b"1")
+    with writer.open_stored("grown", maximum) as member:
+        assert [member.write(b"some "), member.write(b"bytes")] == [5, 5]
+    writer.add("after", b"2")
+    writer.close()
+    output.finish()
+
+    data = stream.getvalue()
+    with zipfile.ZipFile(stream) as archive:
+        assert archive.testzip() is None
+        assert archive.read("grown") == b"some bytes"
+        assert archive.getinfo("grown").date_time == (2023, 11, 14, 22, 13, 20)
+    assert [entry.size for entry in directory(data)] == [1, 10, 1]
+    assert output.sha256 == hashlib.sha256(data).hexdigest()
+
+
+def test_a_member_that_outgrows_its_header_is_refused() -> None:
+    writer = ZipWriter(OutputFile(io.BytesIO()), Moment())
+
+    with (
+        pytest.raises(ValueError, match="grown: 4 bytes, more than 3"),
+        writer.open_stored("grown", 3) as member,
+    ):
+        member.write(b"1234")
