@@ -14,6 +14,7 @@ from pathlib import Path
 
 from bundler import pipeline, presentation
 from bundler.artifacts.reading import kind_of, open_artifact, read_artifact_lock, recognise
+from bundler.build_cache import BuildCache
 from bundler.command_line import Arguments, parse
 from bundler.errors import BundlerError, Fault, MissingError, SmokeError
 from bundler.ingest import IngestOptions, ingest, inspect_archive
@@ -21,6 +22,9 @@ from bundler.lock import Lock
 from bundler.moment import VARIABLE, moment_of
 from bundler.progress import Progress, show_progress
 from bundler.smoke.report import ArtifactReport, Level, Result, Status, report_document
+from bundler.smoke.wine import cache_folder
+
+_CACHE_VARIABLE = "CUDNN_BUNDLER_CACHE"
 
 
 @dataclass(frozen=True)
@@ -74,10 +78,17 @@ def _build(arguments: Arguments, progress: Progress) -> Outcome:
         kinds=arguments.kinds,
         artifacts=replace(arguments.options, moment=moment_of(os.environ.get(VARIABLE))),
         smoke=arguments.smoke,
+        cache=BuildCache(_build_cache_folder()) if arguments.cache else None,
     )
     result = pipeline.build(options, os.environ, progress)
     document, lines = presentation.build_document(result), presentation.build_lines(result)
     return Outcome(document, lines, _verdict(result.reports, require_gpu=False))
+
+
+def _build_cache_folder() -> Path:
+    """Let a user choose the disk: only on that of the outputs can the cache share their bytes."""
+    chosen = os.environ.get(_CACHE_VARIABLE)
+    return Path(chosen) if chosen else cache_folder() / "builds"
 
 
 def _verify(arguments: Arguments, progress: Progress) -> Outcome:

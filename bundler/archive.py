@@ -112,12 +112,7 @@ class Archive:
         Raises:
             ArchiveError: its size or modification time changed.
         """
-        if _stamp(self._file.stream) != self._stamp:
-            raise ArchiveError(
-                f"{self.name} changed while it was being read",
-                why="another program is writing to it, perhaps an unfinished download",
-                next_step="wait until the file is complete, then run the command again",
-            )
+        _check_unchanged(self._file, self._stamp)
 
 
 @dataclass(frozen=True)
@@ -133,6 +128,14 @@ class ArchiveFile:
     digest: ArchiveDigest
     _file: _SharedFile
     _stamp: tuple[int, int]
+
+    def check_unchanged(self) -> None:
+        """Make sure nobody wrote to the file since it was opened.
+
+        Raises:
+            ArchiveError: its size or modification time changed.
+        """
+        _check_unchanged(self._file, self._stamp)
 
     def structure(self, *, is_known: bool = False) -> Archive:
         """Read the directory.
@@ -239,6 +242,15 @@ def _hash(file: _SharedFile, algorithm: str) -> tuple[int, str]:
 def _stamp(stream: BinaryIO) -> tuple[int, int]:
     status = os.fstat(stream.fileno())
     return status.st_size, status.st_mtime_ns
+
+
+def _check_unchanged(file: _SharedFile, stamp: tuple[int, int]) -> None:
+    if _stamp(file.stream) != stamp:
+        raise ArchiveError(
+            f"{file.name} changed while it was being read",
+            why="another program is writing to it, perhaps an unfinished download",
+            next_step="wait until the file is complete, then run the command again",
+        )
 
 
 def _inflate(entry: ZipEntry, chunks: Iterator[bytes]) -> Iterator[bytes]:

@@ -57,6 +57,7 @@ class Arguments:
         options: what may differ between builds of one archive.
         smoke: test what was built.
         require_gpu: a missing GPU is a failure.
+        cache: reuse and keep finished builds.
     """
 
     verb: str
@@ -70,6 +71,7 @@ class Arguments:
     options: ArtifactOptions = field(default_factory=ArtifactOptions)
     smoke: bool = True
     require_gpu: bool = False
+    cache: bool = True
 
 
 def parse(argv: Sequence[str]) -> Arguments:
@@ -87,6 +89,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         options=ArtifactOptions(found.cuda_from, found.conda_level, found.conda_engine),
         smoke=found.smoke,
         require_gpu=found.require_gpu,
+        cache=found.cache,
     )
 
 
@@ -101,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     # For the verbs that lack the option.
     parser.set_defaults(
         output=Path("dist"), only=None, manifest=None, sha256=None, lock=None,
-        smoke=True, require_gpu=False, **vars(ArtifactOptions()),
+        smoke=True, require_gpu=False, cache=True, **vars(ArtifactOptions()),
     )  # fmt: skip
     parser.add_argument("--version", action="version", version=f"cudnn-bundler {__version__}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
@@ -157,6 +160,10 @@ def _add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     build.add_argument(
         "--conda-engine", type=CondaEngine, choices=list(CondaEngine), default=CondaEngine.NATIVE,
         help="who writes the conda package; only native is reproducible (default)",
+    )  # fmt: skip
+    build.add_argument(
+        "--no-cache", dest="cache", action="store_false",
+        help="neither take finished artifacts from the cache nor keep them there",
     )  # fmt: skip
     build.add_argument(
         "--no-smoke", dest="smoke", action="store_false", help="do not test what was built"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +45,40 @@ class IngestOptions:
     scratch: Path
 
 
+@dataclass(frozen=True)
+class TrustedArchive:
+    """An open archive that somebody vouches for, not yet looked into.
+
+    Args:
+        file: the open file.
+        decision: who vouches for it.
+    """
+
+    file: ArchiveFile
+    decision: TrustDecision
+
+
+@contextmanager
+def open_trusted(
+    options: IngestOptions, progress: Progress, trust: _Trust | None = None
+) -> Iterator[TrustedArchive]:
+    """Hash an archive and ask its witnesses.
+
+    Args:
+        options: which, and who vouches for it.
+        progress: told of each step.
+        trust: asks the witnesses; an archive that nobody vouches for is refused unless
+            another one is given.
+
+    Raises:
+        ArchiveError: it is not what it claims.
+    """
+    given = _given_witnesses(options)
+    progress(f"reading {options.archive.name}")
+    with open_file(options.archive, with_md5=given.manifest is not None) as file:
+        yield TrustedArchive(file, (trust or _trust)(file, given))
+
+
 @contextmanager
 def ingest(options: IngestOptions, progress: Progress) -> Iterator[ValidatedRelease]:
     """Read, trust, unpack and validate an archive; everything unpacked is removed after.
@@ -53,9 +87,32 @@ def ingest(options: IngestOptions, progress: Progress) -> Iterator[ValidatedRele
         ArchiveError: it is not what it claims.
         ReleaseError: it is not fit to ship.
     """
-    with _candidate(options, _trust, progress) as candidate:
-        yield validate(candidate, release_tables())
-        candidate.archive.check_unchanged()
+    with (
+        open_trusted(options, progress) as trusted,
+        staging_folder(options.scratch) as scratch,
+        unpack(trusted, scratch, progress) as release,
+    ):
+        yield release
+
+
+@contextmanager
+def unpack(
+    trusted: TrustedArchive, scratch: Path, progress: Progress
+) -> Iterator[ValidatedRelease]:
+    """Unpack and validate an archive.
+
+    Args:
+        trusted: the archive.
+        scratch: a private folder on a disk with room for the unpacked archive.
+        progress: told of each step.
+
+    Raises:
+        ArchiveError: it is damaged.
+        ReleaseError: it is not fit to ship.
+    """
+    candidate = _candidate(trusted, scratch, progress)
+    yield validate(candidate, release_tables())
+    candidate.archive.check_unchanged()
 
 
 def inspect_archive(options: IngestOptions, progress: Progress) -> Examination:
@@ -65,23 +122,20 @@ def inspect_archive(options: IngestOptions, progress: Progress) -> Examination:
         ArchiveError: it is damaged.
         ReleaseError: it is not fit to ship.
     """
-    with _candidate(options, _trust_or_doubt, progress) as candidate:
-        return examine(candidate, release_tables())
+    with (
+        open_trusted(options, progress, _trust_or_doubt) as trusted,
+        staging_folder(options.scratch) as scratch,
+    ):
+        return examine(_candidate(trusted, scratch, progress), release_tables())
 
 
-@contextmanager
-def _candidate(options: IngestOptions, trust: _Trust, progress: Progress) -> Iterator[Candidate]:
-    given = _given_witnesses(options)
-    with ExitStack() as stack:
-        progress(f"reading {options.archive.name}")
-        file = stack.enter_context(open_file(options.archive, with_md5=given.manifest is not None))
-        decision = trust(file, given)
-        archive = file.structure(is_known=decision.entry is not None)
-        scratch = stack.enter_context(staging_folder(options.scratch))
-        progress(f"unpacking {len(archive.entries)} files")
-        files = stage(archive, scratch / "archive")
-        progress("validating")
-        yield Candidate(archive, file.digest, decision, files, scratch)
+def _candidate(trusted: TrustedArchive, scratch: Path, progress: Progress) -> Candidate:
+    file, decision = trusted.file, trusted.decision
+    archive = file.structure(is_known=decision.entry is not None)
+    progress(f"unpacking {len(archive.entries)} files")
+    files = stage(archive, scratch / "archive")
+    progress("validating")
+    return Candidate(archive, file.digest, decision, files, scratch)
 
 
 def _trust(file: ArchiveFile, given: GivenWitnesses) -> TrustDecision:

@@ -19,8 +19,10 @@ from bundler.artifacts import (
 )
 from bundler.artifacts.conda_engines import conda_build_program
 from bundler.artifacts.reading import read_artifact_files, read_artifact_lock, recognise
+from bundler.build_cache import BuildCache, KeptBuild, build_key
 from bundler.errors import ReleaseError, UsageError
-from bundler.ingest import IngestOptions, ingest, read_input
+from bundler.fingerprint import tool_fingerprint
+from bundler.ingest import IngestOptions, TrustedArchive, open_trusted, read_input, unpack
 from bundler.integrity import compare
 from bundler.lock import Lock
 from bundler.lock_reading import parse_lock
@@ -56,6 +58,7 @@ class BuildOptions:
         kinds: which artifacts.
         artifacts: what may differ between builds of one archive.
         smoke: whether to test them.
+        cache: where finished builds are kept; none are when there is none.
     """
 
     ingest: IngestOptions
@@ -63,6 +66,7 @@ class BuildOptions:
     kinds: tuple[ArtifactKind, ...]
     artifacts: ArtifactOptions
     smoke: bool
+    cache: BuildCache | None = None
 
 
 @dataclass(frozen=True)
@@ -112,19 +116,58 @@ def build(options: BuildOptions, environment: Mapping[str, str], progress: Progr
         # Asked before a minute of work, not after it.
         conda_build_program()
     report_path = options.output / FILE_NAME
-    with ingest(options.ingest, progress) as release:
+    with (
+        open_trusted(options.ingest, progress) as archive,
+        staging_folder(options.output) as scratch,
+    ):
         # An older report would speak of these files: equal inputs give equal hashes.
         report_path.unlink(missing_ok=True)
-        progress(f"writing {', '.join(options.kinds)}")
-        made = _write(release, options)
-        lock, notes = release.lock, release.notes
-    lock_path = options.output / f"{lock.identity.stem}.lock.json"
-    side_files = [write_bytes(lock_path, lock.to_bytes()).path]
+        made = _made(archive, scratch, options, progress)
+    lock_path = options.output / f"{made.lock.identity.stem}.lock.json"
+    side_files = [write_bytes(lock_path, made.lock.to_bytes()).path]
     reports: tuple[ArtifactReport, ...] = ()
     if options.smoke:
-        reports = smoke(made, SmokeOptions(options.output), environment, progress)
+        reports = smoke(made.artifacts, SmokeOptions(options.output), environment, progress)
         side_files.append(write_bytes(report_path, report_bytes(reports)).path)
-    return BuildResult(lock, notes, made, tuple(side_files), reports)
+    return BuildResult(made.lock, made.notes, made.artifacts, tuple(side_files), reports)
+
+
+def _made(
+    archive: TrustedArchive, scratch: Path, options: BuildOptions, progress: Progress
+) -> KeptBuild:
+    """Take the artifacts from the cache, or make them and keep them there."""
+    cache = options.cache
+    if cache is None or options.artifacts.conda_engine is not CondaEngine.NATIVE:
+        return _make(archive, scratch, options, progress)
+    key = _key(archive, options)
+    kept = cache.restore(key, options.output, scratch)
+    if kept is not None:
+        archive.file.check_unchanged()
+        progress("taken from the cache: same archive, options and tool")
+        return kept
+    made = _make(archive, scratch, options, progress)
+    cache.keep(key, made, options.output)
+    return made
+
+
+def _key(archive: TrustedArchive, options: BuildOptions) -> str:
+    return build_key(
+        {
+            "tool": tool_fingerprint(),
+            "archive": [archive.file.name, archive.file.digest],
+            "trust": archive.decision,
+            "kinds": options.kinds,
+            "options": options.artifacts,
+        }
+    )
+
+
+def _make(
+    archive: TrustedArchive, scratch: Path, options: BuildOptions, progress: Progress
+) -> KeptBuild:
+    with unpack(archive, scratch, progress) as release:
+        progress(f"writing {', '.join(options.kinds)}")
+        return KeptBuild(release.lock, release.notes, _write(release, options))
 
 
 def _write(release: ValidatedRelease, options: BuildOptions) -> tuple[Artifact, ...]:

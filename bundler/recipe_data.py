@@ -29,7 +29,7 @@ def read_recipe(name: str) -> bytes:
         MissingError: this installation lacks the file.
     """
     try:
-        return _recipes_folder().joinpath(*name.split("/")).read_bytes()
+        return recipes_folder().joinpath(*name.split("/")).read_bytes()
     except (OSError, KeyError) as error:
         raise _incomplete(f"recipes/{name}") from error
 
@@ -44,7 +44,7 @@ def recipe_names(folder: str) -> tuple[str, ...]:
         MissingError: this installation lacks the folder.
     """
     try:
-        children = list(_recipes_folder().joinpath(*folder.split("/")).iterdir())
+        children = list(recipes_folder().joinpath(*folder.split("/")).iterdir())
     except (OSError, ValueError) as error:
         raise _incomplete(f"recipes/{folder}") from error
     return tuple(sorted(f"{folder}/{child.name}" for child in children if child.is_file()))
@@ -63,7 +63,12 @@ def builtin_catalogue() -> Catalogue:
     )
 
 
-def _recipes_folder() -> Traversable:
+def recipes_folder() -> Traversable:
+    """Find the folder.
+
+    Raises:
+        MissingError: this installation lacks it.
+    """
     candidates: tuple[Traversable, ...] = (
         importlib.resources.files("bundler") / "recipes",
         Path(__file__).parent.parent / "recipes",

@@ -38,7 +38,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "smoke.installation", "smoke.report", "smoke.probe_run", "smoke.trap",
         "smoke.app_local", "smoke.wheel", "smoke.conda", "smoke.smoke_test",
     ),
-    "the flow": ("progress", "ingest", "pipeline"),
+    "the flow": ("progress", "fingerprint", "build_cache", "ingest", "pipeline"),
     "command line": ("presentation", "command_line", "__main__"),
 }  # fmt: skip
 """From the ground up: a module imports from its own layer and from earlier ones."""
