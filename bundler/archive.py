@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,16 +36,19 @@ _InflateError = cast("type[Exception]", isal_zlib.error)
 
 @dataclass(frozen=True)
 class _SharedFile:
-    """One open file that several threads read."""
+    """One open file that several threads read, and somebody who counts the bytes."""
 
     name: str
     stream: BinaryIO
     lock: threading.Lock
+    count: Callable[[int], None]
 
     def read_at(self, offset: int, length: int) -> bytes:
         with self.lock, _reading(self.name):
             self.stream.seek(offset)
-            return self.stream.read(length)
+            data = self.stream.read(length)
+        self.count(len(data))
+        return data
 
 
 @dataclass(frozen=True)
@@ -152,19 +155,22 @@ class ArchiveFile:
 
 
 @contextmanager
-def open_file(path: Path, *, with_md5: bool = False) -> Iterator[ArchiveFile]:
+def open_file(
+    path: Path, *, with_md5: bool = False, count: Callable[[int], None] = lambda _size: None
+) -> Iterator[ArchiveFile]:
     """Open an archive and hash it whole, before anything in it is believed.
 
     Args:
         path: of the archive.
         with_md5: a witness names an MD5, which takes twice as long as the SHA-256.
+        count: told of the bytes read, from several threads, as long as the archive is open.
 
     Raises:
         UsageError: there is no such file, or it may not be read.
         ArchiveError: it is not a zip.
     """
     with _open(path) as stream:
-        file = _SharedFile(path.name, stream, threading.Lock())
+        file = _SharedFile(path.name, stream, threading.Lock(), count)
         with _reading(path.name):
             stamp = _stamp(stream)
             check_format(path.name, stream.read(1024), stamp[0])

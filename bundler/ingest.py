@@ -74,8 +74,9 @@ def open_trusted(
         ArchiveError: it is not what it claims.
     """
     given = _given_witnesses(options)
-    progress(f"reading {options.archive.name}")
-    with open_file(options.archive, with_md5=given.manifest is not None) as file:
+    with_md5 = given.manifest is not None
+    progress(f"reading {options.archive.name}", _size(options.archive) * (1 + with_md5))
+    with open_file(options.archive, with_md5=with_md5, count=progress.advance) as file:
         yield TrustedArchive(file, (trust or _trust)(file, given))
 
 
@@ -132,10 +133,19 @@ def inspect_archive(options: IngestOptions, progress: Progress) -> Examination:
 def _candidate(trusted: TrustedArchive, scratch: Path, progress: Progress) -> Candidate:
     file, decision = trusted.file, trusted.decision
     archive = file.structure(is_known=decision.entry is not None)
-    progress(f"unpacking {len(archive.entries)} files")
+    total = sum(entry.compressed_size for entry in archive.entries)
+    progress(f"unpacking {len(archive.entries)} files", total)
     files = stage(archive, scratch / "archive")
     progress("validating")
     return Candidate(archive, file.digest, decision, files, scratch)
+
+
+def _size(path: Path) -> int:
+    """Look how large a file is, for the display; opening it will say what is wrong with it."""
+    try:
+        return path.stat().st_size
+    except (OSError, ValueError):
+        return 0
 
 
 def _trust(file: ArchiveFile, given: GivenWitnesses) -> TrustDecision:

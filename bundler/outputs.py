@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -37,10 +37,14 @@ class Outputs:
     Args:
         folder: where they appear.
         scratch: a folder on the same disk for what is unfinished.
+        count: told of the bytes that were read for them, from several threads.
     """
 
-    def __init__(self, folder: Path, scratch: Path) -> None:
+    def __init__(
+        self, folder: Path, scratch: Path, count: Callable[[int], None] = lambda _size: None
+    ) -> None:
         self.folder = folder
+        self.count = count
         self._scratch = scratch
         self._files: list[_Unfinished] = []
         self._open = ExitStack()

@@ -166,14 +166,25 @@ def _make(
     archive: TrustedArchive, scratch: Path, options: BuildOptions, progress: Progress
 ) -> KeptBuild:
     with unpack(archive, scratch, progress) as release:
-        progress(f"writing {', '.join(options.kinds)}")
-        return KeptBuild(release.lock, release.notes, _write(release, options))
+        progress(f"writing {', '.join(options.kinds)}", _bytes_to_read(release, options.kinds))
+        return KeptBuild(release.lock, release.notes, _write(release, options, progress))
 
 
-def _write(release: ValidatedRelease, options: BuildOptions) -> tuple[Artifact, ...]:
+def _bytes_to_read(release: ValidatedRelease, kinds: tuple[ArtifactKind, ...]) -> int:
+    compressed = sum(file.staged.entry.compressed_size for file in release.payload)
+    unpacked = sum(file.locked.size for file in release.payload)
+    return sum(compressed if kind in COPIES else unpacked for kind in kinds)
+
+
+def _write(
+    release: ValidatedRelease, options: BuildOptions, progress: Progress
+) -> tuple[Artifact, ...]:
     """Write the copies side by side, and then compress: all at once, they crowd the cache."""
     made: dict[ArtifactKind, Artifact] = {}
-    with Outputs(options.output, release.scratch) as outputs, ThreadPoolExecutor() as pool:
+    with (
+        Outputs(options.output, release.scratch, progress.advance) as outputs,
+        ThreadPoolExecutor() as pool,
+    ):
 
         def write(kind: ArtifactKind) -> Artifact:
             return BUILDERS[kind](release, options.artifacts, outputs)

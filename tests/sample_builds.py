@@ -10,6 +10,7 @@ from bundler import ingest as flow
 from bundler import pipeline
 from bundler.artifacts import Artifact, ArtifactKind, ArtifactOptions
 from bundler.lock import Lock
+from bundler.progress import Progress
 from bundler.release import ValidatedRelease
 from tests.sample_archives import NAME, SampleArchive, sha256_of
 
@@ -27,7 +28,7 @@ class SampleBuild:
 
 def ingest(archive: Path, scratch: Path) -> AbstractContextManager[ValidatedRelease]:
     """Validate an archive, with its own hash as the witness."""
-    return flow.ingest(ingest_options(archive, scratch), lambda _: None)
+    return flow.ingest(ingest_options(archive, scratch), Progress())
 
 
 def ingest_options(archive: Path, scratch: Path) -> flow.IngestOptions:
@@ -46,7 +47,7 @@ def build_archive(
         artifacts=options,
         smoke=False,
     )
-    result = pipeline.build(what, {}, lambda _: None)
+    result = pipeline.build(what, {}, Progress())
     return SampleBuild(archive, result.artifacts[0], result.lock)
 
 

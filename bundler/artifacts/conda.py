@@ -12,7 +12,7 @@ import hashlib
 import io
 import json
 import tarfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import IO
 
@@ -99,12 +99,17 @@ def _write(package: _Package, outputs: Outputs) -> tuple[int, str]:
             limit = compressed_limit(sum(file.size + tarfile.RECORDSIZE for file in files))
             inside = f"{name}-{package.metadata.stem}.tar.zst"
             with writer.open_stored(inside, limit) as member:
-                _write_tar(member, files, package.options)
+                _write_tar(member, files, package.options, outputs.count)
         writer.close()
     return output.size, output.sha256
 
 
-def _write_tar(member: GrowingMember, files: Iterable[CondaFile], options: ArtifactOptions) -> None:
+def _write_tar(
+    member: GrowingMember,
+    files: Iterable[CondaFile],
+    options: ArtifactOptions,
+    count: Callable[[int], None],
+) -> None:
     with (
         open_zstd_writer(member, options.conda_level) as compressed,
         tarfile.TarFile(
@@ -116,7 +121,20 @@ def _write_tar(member: GrowingMember, files: Iterable[CondaFile], options: Artif
             entry.size, entry.mtime = file.size, options.moment.seconds
             entry.mode = PROGRAM_MODE if file.is_program else FILE_MODE
             with _open(file) as stream:
-                tar.addfile(entry, stream)
+                tar.addfile(entry, _Counted(stream, count))
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """A file whose reader is watched."""
+
+    stream: IO[bytes]
+    count: Callable[[int], None]
+
+    def read(self, size: int = -1) -> bytes:
+        data = self.stream.read(size)
+        self.count(len(data))
+        return data
 
 
 def _open(file: CondaFile) -> IO[bytes]:

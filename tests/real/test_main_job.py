@@ -14,6 +14,7 @@ import pytest
 from bundler.artifacts import Artifact, ArtifactKind
 from bundler.artifacts.reading import open_artifact
 from bundler.pipeline import SmokeOptions, smoke
+from bundler.progress import Progress
 from bundler.smoke.report import ArtifactReport, Level, Result, Status
 from tests.probe_facts import stage_facts
 from tests.sample_archives import FIXTURES
@@ -55,7 +56,7 @@ def reports(
     """Test all three with an 8.5 set first on every search path."""
     poison = (FIXTURES / "cudnn8" / "8.5.0.96",)
     scratch = tmp_path_factory.mktemp("scratch")
-    found = smoke(artifacts, SmokeOptions(scratch, poison), os.environ, lambda _: None)
+    found = smoke(artifacts, SmokeOptions(scratch, poison), os.environ, Progress())
     return {report.kind: report for report in found}
 
 

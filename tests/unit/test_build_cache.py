@@ -15,10 +15,22 @@ from bundler.artifacts import ArtifactKind, ArtifactOptions, CondaEngine, CudaSo
 from bundler.build_cache import BuildCache
 from bundler.moment import Moment
 from bundler.pipeline import BuildOptions, BuildResult
+from bundler.progress import Progress
 from tests.sample_archives import NAME, SampleArchive
 from tests.sample_builds import ingest_options
 
 FROM_CACHE = "taken from the cache: same archive, options and tool"
+
+
+class Steps(Progress):
+    """Remembers the steps."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def __call__(self, step: str, total: int = 0) -> None:
+        super().__call__(step, total)
+        self.told.append(step)
 
 
 def options(folder: Path, output: str = "out", cache: str = "cache") -> BuildOptions:
@@ -37,8 +49,8 @@ def options(folder: Path, output: str = "out", cache: str = "cache") -> BuildOpt
 
 def build(what: BuildOptions) -> tuple[BuildResult, bool]:
     """Build, and say whether it came from the cache."""
-    steps: list[str] = []
-    return pipeline.build(what, {}, steps.append), FROM_CACHE in steps
+    steps = Steps()
+    return pipeline.build(what, {}, steps), FROM_CACHE in steps.told
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import itertools
 import json
+import re
+import time
 import zipfile
 from pathlib import Path
 
@@ -114,3 +118,28 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(tmp_path: Path) -> N
         progress("reading [bold]a.zip[/bold]")
 
     assert path.read_text() == "[   1.5 s] reading [bold]a.zip[/bold]\n"
+
+
+class Terminal(io.StringIO):
+    """Says of itself that it is one."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_on_a_terminal_shows_rate_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    seconds = itertools.count()
+    stream = Terminal()
+
+    with show_progress(stream, lambda: float(next(seconds))) as progress:
+        progress("reading [bold]a.zip[/bold]", 1_000_000_000)
+        for _ in range(200):
+            progress.advance(1_000_000)
+            time.sleep(0.002)
+
+    shown = stream.getvalue()
+    assert "s] reading [bold]a.zip[/bold]" in shown
+    assert re.search(r"\d%.*kB/s.*\d+:\d\d:\d\d", shown), shown[-500:]

@@ -13,6 +13,7 @@ from bundler.artifacts import Artifact, ArtifactKind, ArtifactOptions
 from bundler.artifacts.reading import open_artifact
 from bundler.ingest import IngestOptions
 from bundler.pipeline import BuildOptions, build
+from bundler.progress import Progress
 from bundler.smoke.host import Host, NotRun
 from bundler.smoke.installation import SmokeContext
 from bundler.smoke.report import ArtifactReport, Level, Result, Status
@@ -35,7 +36,7 @@ def artifacts(tmp_path_factory: pytest.TempPathFactory) -> dict[ArtifactKind, Ar
         artifacts=ArtifactOptions(conda_level=1),
         smoke=False,
     )
-    result = build(options, os.environ, lambda _: None)
+    result = build(options, os.environ, Progress())
     return {artifact.kind: artifact for artifact in result.artifacts}
 
 
