@@ -116,7 +116,7 @@ def _lock_outcome(title: str, lock: Lock, notes: Sequence[str] = ()) -> Outcome:
 
 def _smoke(arguments: Arguments, progress: Progress) -> Outcome:
     artifacts = tuple(open_artifact(path) for path in arguments.paths)
-    options = pipeline.SmokeOptions(_scratch())
+    options = pipeline.SmokeOptions(_scratch(), report=arguments.report)
     reports = pipeline.smoke(artifacts, options, os.environ, progress)
     verdict = _verdict(reports, require_gpu=arguments.require_gpu)
     return Outcome(report_document(reports), presentation.smoke_lines(reports), verdict)

@@ -37,6 +37,7 @@ examples:
 examples:
   cudnn-bundler smoke dist/*-applocal.zip
   cudnn-bundler smoke dist/*.whl dist/win-64/*.conda --require-gpu
+  cudnn-bundler smoke dist/*.whl dist/*.zip dist/win-64/*.conda --report dist/smoke-report.json
 """,
 }
 
@@ -58,6 +59,7 @@ class Arguments:
         smoke: test what was built.
         require_gpu: a missing GPU is a failure.
         cache: reuse and keep finished builds.
+        report: where to write the smoke report.
     """
 
     verb: str
@@ -72,6 +74,7 @@ class Arguments:
     smoke: bool = True
     require_gpu: bool = False
     cache: bool = True
+    report: Path | None = None
 
 
 def parse(argv: Sequence[str]) -> Arguments:
@@ -90,6 +93,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         smoke=found.smoke,
         require_gpu=found.require_gpu,
         cache=found.cache,
+        report=found.report,
     )
 
 
@@ -104,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     # For the verbs that lack the option.
     parser.set_defaults(
         output=Path("dist"), only=None, manifest=None, sha256=None, lock=None,
-        smoke=True, require_gpu=False, cache=True, **vars(ArtifactOptions()),
+        smoke=True, require_gpu=False, cache=True, report=None, **vars(ArtifactOptions()),
     )  # fmt: skip
     parser.add_argument("--version", action="version", version=f"cudnn-bundler {__version__}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
@@ -121,6 +125,11 @@ def _parser() -> argparse.ArgumentParser:
     smoke = _verb(verbs, "smoke", "install artifacts in clean environments, load and compute")
     smoke.add_argument("path", type=Path, nargs="+", metavar="ARTIFACT")
     smoke.add_argument("--require-gpu", action="store_true", help="no GPU is a failure (exit 6)")
+    smoke.add_argument(
+        "--report", type=Path, metavar="FILE",
+        help="write the smoke report to FILE, also when a test fails (default: write nothing, so "
+        "that the smoke-report.json of build stays as it is)",
+    )  # fmt: skip
     return parser
 
 

@@ -30,12 +30,12 @@ from bundler.names import Platform
 from bundler.outputs import Outputs
 from bundler.progress import Progress
 from bundler.release import ValidatedRelease
-from bundler.reproducible import write_bytes
+from bundler.reproducible import refusing_to_write, write_bytes
 from bundler.smoke.host import NotRun
+from bundler.smoke.hosts import find_host
 from bundler.smoke.installation import SmokeContext
 from bundler.smoke.report import FILE_NAME, ArtifactReport, report_bytes
 from bundler.smoke.smoke_test import smoke_test
-from bundler.smoke.wine import find_host
 from bundler.staging import staging_folder
 
 BUILDERS = {
@@ -95,10 +95,12 @@ class SmokeOptions:
     Args:
         scratch: a folder on a disk with room for two unpacked payloads.
         poison: folders with other cuDNNs to put first on every search path.
+        report: the file for the smoke report, replaced if there is one.
     """
 
     scratch: Path
     poison: tuple[Path, ...] = ()
+    report: Path | None = None
 
 
 def build(options: BuildOptions, environment: Mapping[str, str], progress: Progress) -> BuildResult:
@@ -127,8 +129,9 @@ def build(options: BuildOptions, environment: Mapping[str, str], progress: Progr
     side_files = [write_bytes(lock_path, made.lock.to_bytes()).path]
     reports: tuple[ArtifactReport, ...] = ()
     if options.smoke:
-        reports = smoke(made.artifacts, SmokeOptions(options.output), environment, progress)
-        side_files.append(write_bytes(report_path, report_bytes(reports)).path)
+        smoke_options = SmokeOptions(options.output, report=report_path)
+        reports = smoke(made.artifacts, smoke_options, environment, progress)
+        side_files.append(report_path)
     return BuildResult(made.lock, made.notes, made.artifacts, tuple(side_files), reports)
 
 
@@ -210,12 +213,16 @@ def smoke(
         progress: told of each step.
 
     Raises:
-        UsageError: the artifacts are for several platforms.
+        UsageError: the artifacts are for several platforms, or the report would replace one.
         SmokeError: the test's own trap does not work here.
+        RefusedError: the report cannot be written.
     """
+    platform = _one_platform(made)
+    if options.report is not None:
+        _make_way(options.report, made)
     with ExitStack() as stack:
         folder = stack.enter_context(staging_folder(options.scratch))
-        host = find_host(_one_platform(made), environment)
+        host = find_host(platform, environment)
         if not isinstance(host, NotRun):
             progress("starting the host for smoke tests")
             stack.enter_context(host)
@@ -224,7 +231,20 @@ def smoke(
         for artifact in made:
             progress(f"smoke-testing the {artifact.kind} artifact")
             reports.append(smoke_test(artifact, context))
-        return tuple(reports)
+    if options.report is not None:
+        write_bytes(options.report, report_bytes(reports))
+    return tuple(reports)
+
+
+def _make_way(report: Path, made: tuple[Artifact, ...]) -> None:
+    """Remove an older report: if the test is stopped, it must not speak for these files."""
+    if report.exists() and any(report.samefile(artifact.path) for artifact in made):
+        raise UsageError(
+            f"the report would replace the artifact {report}",
+            next_step=f"give --report another name, such as {FILE_NAME}",
+        )
+    with refusing_to_write(report):
+        report.unlink(missing_ok=True)
 
 
 def _one_platform(made: tuple[Artifact, ...]) -> Platform:

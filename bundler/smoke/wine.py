@@ -20,12 +20,9 @@ import platformdirs
 
 from bundler.errors import BundlerError, MissingError, SmokeError, UsageError
 from bundler.folder_lock import FolderLock
-from bundler.names import Platform
 from bundler.smoke.cached_folder import make_once
 from bundler.smoke.host import (
     CompletedRun,
-    Host,
-    NativeHost,
     NotRun,
     ProcessRunner,
     clean_environment,
@@ -50,16 +47,6 @@ _RETRIES = 2
 # The server and Wine's services outlive the step that starts them and would hold a pipe
 # open, so that waiting for its end would be waiting for theirs.
 _SILENTLY = ("/bin/sh", "-c", 'exec "$0" "$@" >/dev/null 2>&1')
-_MACHINES = {
-    Platform.LINUX_X86_64: ("x86_64",),
-    Platform.LINUX_SBSA: ("aarch64",),
-    Platform.LINUX_AARCH64: ("aarch64",),
-    Platform.LINUX_PPC64LE: ("ppc64le",),
-    # Windows on Arm runs x64 programs as well.
-    Platform.WINDOWS_X86_64: ("AMD64", "ARM64"),
-    Platform.WINDOWS_ARM64: ("ARM64",),
-    Platform.OSX_X86_64: ("x86_64", "arm64"),
-}
 
 
 @dataclass(frozen=True)
@@ -222,39 +209,6 @@ class WineHost:
                 why=str(error),
                 next_step="run `wine64 wineboot -i` by hand",
             ) from error
-
-
-def find_host(
-    platform: Platform,
-    environment: Mapping[str, str],
-    *,
-    cache: Path | None = None,
-    runner: ProcessRunner = run_process,
-) -> Host | NotRun:
-    """Find where artifacts of a platform can be run from here.
-
-    Args:
-        platform: that of the artifact.
-        environment: the caller's; only an allow-list of it reaches a child.
-        cache: where a Wine prefix is kept; the user's cache folder when not given.
-        runner: what starts programs.
-
-    Returns:
-        A host, to be entered with `with`, or the reason why there is none.
-    """
-    windows_here = sys.platform == "win32"
-    machine = python_platform.machine()
-    if platform.is_windows and not windows_here:
-        if platform is not Platform.WINDOWS_X86_64 or machine not in ("x86_64", "AMD64"):
-            return NotRun(f"Wine on {machine} does not run {platform} programs: use Windows")
-        programs = find_wine(environment, runner)
-        if isinstance(programs, NotRun):
-            return programs
-        return WineHost(programs, environment, cache=cache, runner=runner)
-    system = "windows" if windows_here else "osx" if sys.platform == "darwin" else "linux"
-    if not platform.value.startswith(system) or machine not in _MACHINES[platform]:
-        return NotRun(f"this machine is {system} {machine}: test {platform} artifacts on one")
-    return NativeHost(environment, runner=runner)
 
 
 def find_wine(environment: Mapping[str, str], runner: ProcessRunner) -> WinePrograms | NotRun:

@@ -34,7 +34,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "artifacts.app_local", "artifacts.wheel", "artifacts.conda",
     ),
     "smoke": (
-        "smoke.cached_folder", "smoke.host", "smoke.wine", "smoke.windows_python",
+        "smoke.cached_folder", "smoke.host", "smoke.wine", "smoke.hosts", "smoke.windows_python",
         "smoke.installation", "smoke.report", "smoke.probe_run", "smoke.trap",
         "smoke.app_local", "smoke.wheel", "smoke.conda", "smoke.smoke_test",
     ),

@@ -22,7 +22,8 @@ from bundler.smoke.host import (
     clean_environment,
     run_process,
 )
-from bundler.smoke.wine import WineHost, WinePrograms, find_host, find_wine
+from bundler.smoke.hosts import find_host
+from bundler.smoke.wine import WineHost, WinePrograms, find_wine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -250,7 +251,7 @@ def test_which_host_serves_whom(
     monkeypatch.setattr(sys, "platform", system)
     monkeypatch.setattr(python_platform, "machine", lambda: machine)
     monkeypatch.setattr(
-        "bundler.smoke.wine.find_wine", lambda *_: NotRun("no Wine: install wine64")
+        "bundler.smoke.hosts.find_wine", lambda *_: NotRun("no Wine: install wine64")
     )
 
     assert expected in found(find_host(platform, {"PATH": "/nowhere"}))

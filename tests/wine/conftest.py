@@ -13,8 +13,8 @@ import pytest
 
 from bundler.names import Platform
 from bundler.smoke.host import Host, NotRun
+from bundler.smoke.hosts import find_host
 from bundler.smoke.windows_python import find_windows_python
-from bundler.smoke.wine import find_host
 from tests.wine.windows import Interpreter
 
 if TYPE_CHECKING:
