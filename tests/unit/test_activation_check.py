@@ -294,6 +294,35 @@ def test_what_computes_is_the_probe(
     assert reason in stages["convolution"]["reason"]
 
 
+@pytest.mark.parametrize(
+    ("stage_name", "reason", "remedy"),
+    [
+        ("driver", "cudnnCreate returned 1, CUDNN_STATUS_1: the driver is too old", "update it"),
+        ("create", "cudnnCreate returned 1, CUDNN_STATUS_1", "check that the driver is new enough"),
+        (None, "cudnnCreate returned 1, CUDNN_STATUS_1", "check that the driver is new enough"),
+    ],
+    ids=["driver too old", "no more known", "no probe"],
+)
+def test_a_handle_that_is_refused_is_explained_by_the_probe(
+    modules: Modules,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    stage_name: str | None,
+    reason: str,
+    remedy: str,
+) -> None:
+    failure = {"stage": stage_name, "reason": "the driver is too old", "remedy": "update it"}
+    probe = {"stages": [], "first_failure": failure} if stage_name else None
+
+    stages = run_stages(
+        modules, tmp_path, monkeypatch, api=MemoryApi(create=1), devices=("A GPU",), probe=probe
+    )
+
+    assert stages["create"]["status"] == "failed"
+    assert stages["create"]["reason"] == reason
+    assert remedy in stages["create"]["remedy"]
+
+
 def test_a_missing_need_is_named_before_cudnn_is_touched(
     modules: Modules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

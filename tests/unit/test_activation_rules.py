@@ -390,19 +390,56 @@ def test_name_patterns(
     assert not pattern.fullmatch(does_not_fit)
 
 
-def test_toolkits_of_the_wanted_cuda_come_before_the_others(scene: Scene) -> None:
+def test_nvrtc_is_loaded_after_cublas_with_its_builtins(scene: Scene) -> None:
+    wheel = f"{scene.package_folder.parent}/nvidia/cuda_nvrtc/bin"
+    for name in ("nvrtc64_%d_0.dll", "cublas64_11.dll", "cublasLt64_11.dll"):
+        scene.need(name, "optional" if "nvrtc" in name else "required")
+    furnish(scene, ["NVIDIA's wheels"])
+    scene.put(f"{scene.package_folder.parent}/nvidia/cublas/bin/cublasLt64_11.dll")
+    for name in ("nvrtc64_112_0.dll", "nvrtc-builtins64_118.dll", "nvrtc64_112_0.alt.dll"):
+        scene.put(f"{wheel}/{name}")
+    scene.put(f"{wheel}/nvrtc-builtins64_118.alt.dll")
+
+    scene.activator().activate()
+
+    assert [Path(path).name for path in scene.loader.loaded[:4]] == [
+        "cublasLt64_11.dll",
+        "cublas64_11.dll",
+        "nvrtc64_112_0.dll",
+        "nvrtc-builtins64_118.dll",
+    ]
+
+
+def test_wheels_of_one_library_come_before_the_wheel_of_all(scene: Scene) -> None:
+    nvidia = scene.package_folder.parent / "nvidia"
+    for folder in ("cu13/bin/x86_64", "cublas/bin", "cuda_nvrtc/bin"):
+        (nvidia / folder).mkdir(parents=True)
+    needs = scene.modules.needs
+
+    found = needs.nvidia_folders(
+        scene.activator()._package.surroundings, ("bin", "bin/x86_64", "bin/x64")
+    )
+
+    assert found[:4] == [
+        str(nvidia / folder)
+        for folder in ("cublas/bin", "cuda_nvrtc/bin", "cu13/bin", "cu13/bin/x86_64")
+    ]
+
+
+def test_toolkits_are_the_chosen_one_and_those_of_the_wanted_cuda(scene: Scene) -> None:
     environment = {
         "CUDA_PATH": "/chosen",
         "CUDA_PATH_V12_1": "/12.1",
         "CUDA_PATH_V11_2": "/11.2",
         "CUDA_PATH_V11_8": "/11.8",
+        "CUDA_PATH_V11_7": "relative",
         "CUDA_PATH_V9_0": "relative",
     }
     lock = scene.activator()._package.lock
 
     found = scene.modules.needs.toolkit_folders(environment, lock)
 
-    assert found == ["/chosen", "/11.8", "/11.2", "/12.1"]
+    assert found == ["/chosen", "/11.8", "/11.2"]
     assert scene.modules.needs.toolkit_folders({}, replace(lock, platform="linux-x86_64")) == [
         "/usr/local/cuda-11",
         "/usr/local/cuda",

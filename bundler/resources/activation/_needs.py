@@ -22,7 +22,9 @@ _LINUX_FOLDERS = ("lib", "lib64", "lib/x86_64", "lib/aarch64")
 # cuBLAS links to cublasLt, so that one goes first.
 _FIRST = ("cublaslt", "cublas")
 # NVRTC opens this one by bare name from wherever it lies itself.
-_BUILTINS = re.compile(r"(lib)?nvrtc-builtins[\w.\-]*(\.dll|\.so[\d.]*)", re.IGNORECASE)
+_BUILTINS = re.compile(r"nvrtc-builtins64_\d+\.dll|libnvrtc-builtins\.so\.[\d.]*", re.IGNORECASE)
+# `nvidia/cu13` holds many libraries, and the wheels of CUDA 12 and before one each.
+_WHEEL_OF_ALL = re.compile(r"cu\d+")
 
 
 @dataclass(frozen=True)
@@ -176,6 +178,8 @@ def name_pattern(name: str, cuda: str) -> re.Pattern[str]:
 def nvidia_folders(surroundings: Surroundings, kinds: tuple[str, ...]) -> list[str]:
     """List the library folders of NVIDIA's wheels, those beside this package first.
 
+    In a site the folders of one library each come before `cu13`, which has all of CUDA.
+
     Args:
         surroundings: of this process.
         kinds: folders inside a wheel's folder that may hold libraries.
@@ -184,26 +188,27 @@ def nvidia_folders(surroundings: Surroundings, kinds: tuple[str, ...]) -> list[s
     folders = []
     for site in dict.fromkeys(os.path.abspath(each) for each in sites if each):
         nvidia = os.path.join(site, "nvidia")
-        for name in _names(nvidia, folders=True):
+        names = _names(nvidia, folders=True)
+        for name in sorted(names, key=lambda each: _WHEEL_OF_ALL.fullmatch(each) is not None):
             folders += [_join(nvidia, name, kind) for kind in kinds]
     return [folder for folder in folders if os.path.isdir(folder)]
 
 
 def toolkit_folders(environment: Mapping[str, str], lock: Lock) -> list[str]:
-    """List CUDA toolkits: the chosen one, those of the wanted CUDA, then the others.
+    """List CUDA toolkits: the chosen one, then those of the wanted CUDA, the newest first.
 
     Args:
         environment: holds `CUDA_PATH` and `CUDA_PATH_V11_8`, and their like.
         lock: says which CUDA is wanted.
     """
-    versions: list[tuple[list[int], str]] = []
+    wanted = int(lock.cuda.split(".")[0])
+    versions: list[tuple[int, str]] = []
     for variable, folder in environment.items():
         match = re.fullmatch(r"CUDA_PATH_V(\d+)_(\d+)", variable, re.IGNORECASE)
-        if match and folder:
-            versions.append(([int(match[1]), int(match[2])], folder))
-    wanted = int(lock.cuda.split(".")[0])
-    versions.sort(key=lambda each: (each[0][0] != wanted, [-part for part in each[0]]))
-    folders = [environment.get("CUDA_PATH", "")] + [folder for _, folder in versions]
+        if match and folder and int(match[1]) == wanted:
+            versions.append((int(match[2]), folder))
+    newest_first = [folder for _, folder in sorted(versions, reverse=True)]
+    folders = [environment.get("CUDA_PATH", ""), *newest_first]
     if not lock.is_windows:
         folders += [f"/usr/local/cuda-{wanted}", "/usr/local/cuda"]
     return [folder for folder in dict.fromkeys(folders) if os.path.isabs(folder)]

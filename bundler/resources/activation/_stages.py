@@ -140,11 +140,21 @@ def _run_create(check: Check) -> StageReport:
     api = check.api()
     status = api.create()
     if status != 0:
-        reason = f"cudnnCreate returned {status}, {api.error_text(status)}"
-        remedy = "check that the driver is new enough for this CUDA and the GPU is free"
-        return StageReport("failed", reason, remedy)
+        return _explain_create(check, f"cudnnCreate returned {status}, {api.error_text(status)}")
     check.has_handle = True
     return StageReport("passed")
+
+
+def _explain_create(check: Check, reason: str) -> StageReport:
+    """Ask the probe, which knows what driver and GPU this cuDNN wants."""
+    try:
+        failure = check.compute(check.package)["first_failure"]
+    except (OSError, ValueError):
+        failure = None
+    if failure and failure["stage"] in ("driver", "device"):
+        return StageReport("failed", f"{reason}: {failure['reason']}", failure["remedy"])
+    remedy = "check that the driver is new enough for this CUDA and the GPU is free"
+    return StageReport("failed", reason, remedy)
 
 
 def _run_convolution(check: Check) -> StageReport:
