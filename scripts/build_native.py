@@ -81,13 +81,16 @@ def _cudnn8(version: str) -> list[Target]:
 PROBE = tuple(
     f"bundler/probe/{chapter}.c"
     for chapter in (
-        *("benchmark", "convolution", "cudnn_api", "driver", "engines"),
+        *("benchmark", "compatibility", "convolution", "cudnn_api", "driver", "engines"),
         *("gpu", "library", "needs", "plain_kernel", "problem", "report", "stages", "text"),
         "versions",
     )
 )
 PROGRAM = (*PROBE, "bundler/probe/cudnn_check.c", "bundler/probe/deaths.c")
 LIBRARY = (*PROBE, "bundler/probe/shared_library.c")
+# What lies beside the program is found before what the system has installed, as by a program
+# that ships its libraries; LD_LIBRARY_PATH comes before both.
+ORIGIN = ("-ldl", "-Wl,-rpath,$ORIGIN")
 # The oldest C library that a manylinux2014 system has; nothing newer is asked for.
 LINUX = {"linux-x86_64": "x86_64-linux-gnu.2.17", "linux-aarch64": "aarch64-linux-gnu.2.17"}
 TARGETS = [
@@ -109,6 +112,12 @@ TARGETS = [
         EXE,
     ),
     Target(
+        "tests/fixtures/loader/sleeper.dll",
+        "x86_64-windows-gnu",
+        ("tests/fixtures/loader/sleeper.c",),
+        (*DLL, "-lkernel32"),
+    ),
+    Target(
         "bundler/probe/prebuilt/windows-x86_64/decoy.dll",
         "x86_64-windows-gnu",
         ("bundler/probe/decoy.c",),
@@ -125,7 +134,7 @@ TARGETS = [
             f"bundler/probe/prebuilt/{platform}/cudnn-check",
             triple,
             (*PROGRAM, "bundler/probe/platform_linux.c", "bundler/probe/start_linux.c"),
-            ("-ldl",),
+            ORIGIN,
         )
         for platform, triple in LINUX.items()
     ),

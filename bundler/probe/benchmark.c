@@ -3,13 +3,9 @@
 
 enum { WARM_UP_RUNS = 10, TIMED_RUNS = 100, PLAIN_RUNS = 10, MOST_RUNS = 100 };
 
-typedef struct {
-    PlainKernel kernel;
-    DeviceMemory output; /* of the plain kernel; 0 for cuDNN's turn */
-} Plain;
-
-static int run_once(Problem *problem, const Plain *plain) {
-    return plain->output ? plain_convolve(problem, &plain->kernel, plain->output) : problem_run(problem, FORWARD);
+/* By the plain kernel, or by cuDNN where there is none. */
+static int run_once(Problem *problem, const PlainKernel *kernel) {
+    return kernel ? plain_convolve(problem, kernel) : problem_run(problem, FORWARD);
 }
 
 static float median_of(float *times, int count) {
@@ -23,15 +19,15 @@ static float median_of(float *times, int count) {
 }
 
 /* The median of many runs, each between two events of the GPU's own clock; below zero: failed. */
-static float time_runs(Problem *problem, const Plain *plain, int warm_up, int runs) {
+static float time_runs(Problem *problem, const PlainKernel *kernel, int warm_up, int runs) {
     static float times[MOST_RUNS];
     const Gpu *gpu = problem->gpu;
     GpuObject from = 0, to = 0;
     int worked = gpu_worked(problem, "making an event", gpu->event_create(&from, 0)) &&
                  gpu_worked(problem, "making an event", gpu->event_create(&to, 0));
-    for (int at = 0; worked && at < warm_up; at++) worked = run_once(problem, plain);
+    for (int at = 0; worked && at < warm_up; at++) worked = run_once(problem, kernel);
     for (int at = 0; worked && at < runs; at++)
-        worked = gpu_worked(problem, "timing", gpu->event_record(from, 0)) && run_once(problem, plain) &&
+        worked = gpu_worked(problem, "timing", gpu->event_record(from, 0)) && run_once(problem, kernel) &&
                  gpu_worked(problem, "timing", gpu->event_record(to, 0)) && gpu_worked(problem, "timing", gpu->event_wait(to)) &&
                  gpu_worked(problem, "timing", gpu->event_elapsed(&times[at], from, to));
     if (from) gpu->event_destroy(from);
@@ -62,23 +58,15 @@ static void add_times(Problem *problem, float cudnn, float plain) {
 
 void check_benchmark(Check *check) {
     Problem problem;
-    Plain cudnn = {0}, plain = {0};
+    PlainKernel kernel = {0};
     if (check->report->stages[CREATE].status == PASSED && check->report->stages[CONVOLUTION].status != PASSED) {
         stage_not_run(&check->report->stages[BENCHMARK], "the convolution failed");
         return;
     }
     if (!problem_prepare(check, BENCHMARK, &problem)) return;
-    problem.shape = LARGE_SHAPE;
-    problem.type = CUDNN_FLOAT;
     float cudnn_time = -1, plain_time = -1;
-    size_t bytes = shape_outputs(&problem.shape) * sizeof(float);
-    if (problem_open(&problem) && problem_upload(&problem) && plain_open(&problem, &plain.kernel) &&
-        gpu_worked(&problem, "taking 392 MB of GPU memory for the plain kernel's output", problem.gpu->allocate(&plain.output, bytes)) &&
-        problem_choose(&problem, FORWARD)) {
-        cudnn_time = time_runs(&problem, &cudnn, WARM_UP_RUNS, TIMED_RUNS);
-        if (cudnn_time >= 0) plain_time = time_runs(&problem, &plain, 2, PLAIN_RUNS);
-    }
+    if (plain_open(&problem, &kernel)) cudnn_time = time_runs(&problem, 0, WARM_UP_RUNS, TIMED_RUNS);
+    if (cudnn_time >= 0) plain_time = time_runs(&problem, &kernel, 2, PLAIN_RUNS);
     if (plain_time >= 0) add_times(&problem, cudnn_time, plain_time);
-    if (plain.output) problem.gpu->release(plain.output);
-    problem_close(&problem);
+    plain_close(&problem, &kernel);
 }

@@ -10,8 +10,6 @@ typedef struct {
     int n, c, h, w, k, size;
 } Shape;
 
-extern const Shape LARGE_SHAPE;
-
 enum { INPUT_SEED = 1, FILTER_SEED = 2 };
 
 /* A convolution set up on the GPU: input, filter and output, each with its form and memory. */
@@ -56,10 +54,13 @@ void make_numbers(signed char *numbers, size_t count, unsigned seed);
 /* The plain kernel: computes a second output with no cuDNN, and counts where the two differ. */
 typedef struct {
     GpuObject module, convolve, count;
+    DeviceMemory output;
 } PlainKernel;
 
+/* Set the large shape up for both: a problem ready to run, and the kernel with its own output. */
 int plain_open(Problem *problem, PlainKernel *kernel);
-int plain_convolve(Problem *problem, const PlainKernel *kernel, DeviceMemory output);
-int plain_count(Problem *problem, const PlainKernel *kernel, DeviceMemory expected, float tolerance, unsigned *mismatches);
+void plain_close(Problem *problem, PlainKernel *kernel);
+int plain_convolve(Problem *problem, const PlainKernel *kernel);
+int plain_count(Problem *problem, const PlainKernel *kernel, float tolerance, unsigned *mismatches);
 
 #endif

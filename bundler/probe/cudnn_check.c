@@ -9,11 +9,13 @@
 #define MARK "cudnn-check> "
 #define CHILD_FLAG "--as-child"
 
+enum { DEFAULT_SECONDS = 600, LONGEST_SECONDS = 86400 };
 enum { EXIT_PASSED = 0, EXIT_USAGE = 2, EXIT_FAILED = 5, EXIT_NO_GPU = 6 };
 
 typedef struct {
     Options stages;
     const char *log_file;
+    unsigned seconds; /* that the child may take */
     int requires_gpu;
     int wants_text; /* the summary on standard output, no JSON */
     int wants_json; /* JSON alone */
@@ -23,7 +25,7 @@ typedef struct {
 
 static const char USAGE[] =
     "cudnn-check [--text] [--json] [--library-dir DIR | --expect-dir DIR]\n"
-    "            [--require-gpu] [--log FILE] [--spoil]\n"
+    "            [--require-gpu] [--log FILE] [--timeout SECONDS] [--spoil]\n"
     "  Says whether the cuDNN libraries beside it work: JSON on standard output, a summary on\n"
     "  standard error.\n"
     "  --text             the summary alone, on standard output\n"
@@ -32,8 +34,19 @@ static const char USAGE[] =
     "  --expect-dir DIR   open cuDNN by name, as a program elsewhere does; it must come from DIR\n"
     "  --require-gpu      a machine without a GPU or driver is a failure (exit code 6)\n"
     "  --log FILE         let cuDNN write its own log to FILE\n"
+    "  --timeout SECONDS  how long the whole check may take (600); the stage that runs then fails\n"
     "  --spoil            make one expected value wrong, to see the check fail\n"
     "  Exit code: 0 passed, 5 failed, 6 no GPU where one is required, 2 wrong usage.\n";
+
+/* A whole number of seconds, or 0 for what is none. */
+static unsigned seconds_of(const char *word) {
+    unsigned seconds = 0;
+    for (; *word; word++) {
+        if (*word < '0' || *word > '9' || seconds > LONGEST_SECONDS) return 0;
+        seconds = seconds * 10 + (unsigned)(*word - '0');
+    }
+    return seconds <= LONGEST_SECONDS ? seconds : 0;
+}
 
 static int parse(int count, char **words, Arguments *arguments) {
     static char folder[LONGEST_PATH], expected[LONGEST_PATH];
@@ -45,6 +58,7 @@ static int parse(int count, char **words, Arguments *arguments) {
         else if (text_same(word, "--help")) arguments->wants_help = 1;
         else if (text_same(word, "--spoil")) arguments->stages.spoils = 1;
         else if (text_same(word, CHILD_FLAG)) arguments->is_child = 1;
+        else if (text_same(word, "--timeout") && at + 1 < count) arguments->seconds = seconds_of(words[++at]);
         else if (text_same(word, "--log") && at + 1 < count) arguments->log_file = words[++at];
         else if (text_same(word, "--library-dir") && at + 1 < count) {
             platform_make_absolute(words[++at], folder, sizeof folder);
@@ -54,7 +68,7 @@ static int parse(int count, char **words, Arguments *arguments) {
             arguments->stages.expected_folder = expected;
         } else return 0;
     }
-    return !(arguments->wants_text && arguments->wants_json);
+    return arguments->seconds && !(arguments->wants_text && arguments->wants_json);
 }
 
 /* The child's side. */
@@ -122,6 +136,7 @@ typedef struct {
     Text telling_line; /* the last that says why it gave up */
     int running;       /* the stage that has begun and not ended, or STAGE_COUNT */
     int is_done;
+    unsigned seconds;
 } Hearing;
 
 /* Cut the text at the next tab; return what follows. */
@@ -194,7 +209,7 @@ static void conclude_early(Hearing *hearing, const ChildEnd *end) {
         if (hearing->report->stages[at].status == NOT_RUN && text_same(hearing->report->stages[at].reason.bytes, "not reached")) id = at;
     if (id == STAGE_COUNT) id = BENCHMARK;
     const char *line = hearing->telling_line.size ? hearing->telling_line.bytes : hearing->last_line.bytes;
-    explain_end(&hearing->report->stages[id], line, end);
+    explain_end(&hearing->report->stages[id], line, end, hearing->seconds);
     for (int at = id + 1; at < STAGE_COUNT; at++)
         if (at != LIBRARY) stage_not_run(&hearing->report->stages[at], "the process ended before this stage");
 }
@@ -214,13 +229,13 @@ static void conclude(Hearing *hearing, const ChildEnd *end) {
     }
 }
 
-static Report *ask_child(char **words) {
+static Report *ask_child(char **words, unsigned seconds) {
     STATIC_TEXT(line, 160 * 1024);
     STATIC_TEXT(last_line, 1024);
     STATIC_TEXT(telling_line, 1024);
     static Hearing hearing;
-    hearing = (Hearing){report_new(), line, last_line, telling_line, STAGE_COUNT, 0};
-    ChildEnd end = platform_run_again(CHILD_FLAG, words, hear_bytes, &hearing);
+    hearing = (Hearing){report_new(), line, last_line, telling_line, STAGE_COUNT, 0, seconds};
+    ChildEnd end = platform_run_again(CHILD_FLAG, words, seconds, hear_bytes, &hearing);
     hear_line(&hearing);
     conclude(&hearing, &end);
     return hearing.report;
@@ -248,7 +263,7 @@ static void set_log(const char *file) {
 }
 
 int cudnn_check_main(int count, char **words) {
-    Arguments arguments = {0};
+    Arguments arguments = {.seconds = DEFAULT_SECONDS};
     if (!parse(count, words, &arguments)) {
         platform_write(STANDARD_ERROR, USAGE, sizeof USAGE - 1);
         return EXIT_USAGE;
@@ -259,7 +274,7 @@ int cudnn_check_main(int count, char **words) {
     }
     if (arguments.is_child) return run_child(&arguments);
     if (arguments.log_file) set_log(arguments.log_file);
-    const Report *report = ask_child(words);
+    const Report *report = ask_child(words, arguments.seconds);
     print(report, &arguments);
     if (report_first_failure(report) != STAGE_COUNT) return EXIT_FAILED;
     return arguments.requires_gpu && !report_used_gpu(report) ? EXIT_NO_GPU : EXIT_PASSED;

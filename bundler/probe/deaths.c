@@ -109,7 +109,19 @@ static int is_crash(const ChildEnd *end) {
     return end->is_signal ? end->code != ABORTED && end->code != KILLED : end->code == (unsigned)ACCESS_VIOLATION;
 }
 
-void explain_end(Stage *stage, const char *last_line, const ChildEnd *end) {
+static void explain_timeout(Stage *stage, const char *last_line, unsigned seconds) {
+    stage_failed(stage);
+    text_format(&stage->reason, "this stage had not come to an end when the %u seconds of the check were over", (unsigned long long)seconds);
+    if (last_line && *last_line) text_format(&stage->reason, "; the last that was said is \"%s\"", last_line);
+    text_add(&stage->remedy, "run nvidia-smi to see whether the GPU answers, and the check once more with --log FILE to see where cuDNN "
+             "waits; give it longer with --timeout SECONDS where a virus scanner or a network drive is slow");
+}
+
+void explain_end(Stage *stage, const char *last_line, const ChildEnd *end, unsigned seconds) {
+    if (end->is_timeout) {
+        explain_timeout(stage, last_line, seconds);
+        return;
+    }
     if (last_line && line_is_telling(last_line)) {
         explain_line(stage, last_line);
         text_add(&stage->reason, ", and ");

@@ -9,6 +9,7 @@
 int line_is_telling(const char *line);
 /* Fail a stage in which the process ended, or whose reason the line makes clearer. */
 void explain_line(Stage *stage, const char *line);
-void explain_end(Stage *stage, const char *last_line, const ChildEnd *end);
+/* The seconds are those that the process was given. */
+void explain_end(Stage *stage, const char *last_line, const ChildEnd *end, unsigned seconds);
 
 #endif

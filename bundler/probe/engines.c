@@ -15,19 +15,28 @@ static const char *const ENGINES_9[] = {"engines_precompiled", "engines_runtime_
 
 typedef struct {
     const char *wanted;
-    int is_found;
+    Text path;
 } Search;
 
+/* Linux files may bear the whole version: libcudnn_cnn.so.9.14.0 is a libcudnn_cnn.so.9. */
 static void compare_name(void *context, const char *path, Library module) {
     Search *search = context;
+    const char *name = path_name(path);
     (void)module;
-    if (text_same_ignoring_case(path_name(path), search->wanted)) search->is_found = 1;
+    if (search->path.size || !text_begins_ignoring_case(name, search->wanted)) return;
+    const char *rest = name + text_length(search->wanted);
+    if (!*rest || *rest == '.') text_add(&search->path, path);
 }
 
-static int is_loaded(const char *name) {
-    Search search = {name, 0};
+/* The file that was loaded under a name, by the loader's own word or by its file name; or an
+ * empty string. */
+static const char *loaded_path(const char *name) {
+    static char path[LONGEST_PATH];
+    path[0] = 0;
+    if (platform_loaded(name, path, sizeof path)) return path;
+    Search search = {name, {path, 0, sizeof path, 0}};
     platform_each_module(compare_name, &search);
-    return search.is_found;
+    return path;
 }
 
 /* A tensor descriptor with nothing in it: finalising it is refused as a bad parameter, but only
@@ -54,18 +63,23 @@ static void fail_engines(Check *check, Stage *stage, int status) {
     } else {
         text_format(&stage->reason, "cuDNN did not open its engine libraries (cudnnBackendFinalize returned %d)", status);
     }
+    name_absent(check, stage);
     text_format(&stage->remedy, "replace every cuDNN library in %s by those of one archive", check->folder);
 }
 
+/* Each engine has to be in the process, and to be the one of this folder. */
 static void find_unopened(Check *check, Stage *stage) {
+    int absent = 0, foreign = 0;
     for (size_t at = 0; at < sizeof ENGINES_9 / sizeof *ENGINES_9; at++) {
-        const char *name = library_name(ENGINES_9[at], check->report->library_major);
-        if (is_loaded(name)) continue;
+        const char *name = library_name(ENGINES_9[at], check->report->library_major), *path = loaded_path(name);
+        if (*path && path_is_inside(path, check->folder)) continue;
         if (stage->status != FAILED) stage_failed(stage);
-        text_format(&stage->reason, "%s%s was not loaded", stage->reason.size ? ", " : "", name);
+        text_format(&stage->reason, "%s%s ", stage->reason.size ? ", " : "", name);
+        if (*path) text_format(&stage->reason, "is %s instead of a file of %s", path, check->folder), foreign++;
+        else text_add(&stage->reason, "was not loaded"), absent++;
     }
-    if (stage->status == FAILED)
-        text_format(&stage->remedy, "copy the whole set of one archive into %s: without it convolutions are slow or refused", check->folder);
+    if (absent) text_format(&stage->remedy, "copy the whole set of one archive into %s: without it convolutions are slow or refused", check->folder);
+    else if (foreign) text_format(&stage->remedy, "keep one copy of cuDNN: take the other one off %s, or unload what loaded it first", SEARCH_PATH);
 }
 
 void check_engines(Check *check) {

@@ -10,10 +10,6 @@ static int is_of_family(const char *name) {
     return 0;
 }
 
-static int is_cudnn(const char *name) {
-    return text_begins_ignoring_case(name, CUDNN_PREFIX) && !text_begins_ignoring_case(name, "cudnn-check");
-}
-
 static const char *join(const char *folder, const char *name) {
     STATIC_TEXT(path, LONGEST_PATH);
     text_clear(&path);
@@ -39,7 +35,7 @@ static int open_with_imports(Check *check, const char *path) {
         Text name = {missing, 0, sizeof missing, 0};
         text_clear(&name);
         if (end) text_add_bytes(&name, error, (size_t)(end - error));
-        if (!end || is_cudnn(missing) || !open_need_named(check, missing)) break;
+        if (!end || name_is_cudnn(missing) || !open_need_named(check, missing)) break;
     }
     return platform_open_path(path) != 0;
 }
@@ -57,7 +53,7 @@ static void preload_one(void *context, const char *name) {
 #else
     int is_library = text_find(name, ".so") != 0;
 #endif
-    if (!is_cudnn(name) || !is_library) return;
+    if (!name_is_cudnn(name) || !is_library) return;
     STATIC_TEXT(path, LONGEST_PATH);
     text_clear(&path);
     text_add(&path, join(preload->check->folder, name));
@@ -67,11 +63,10 @@ static void preload_one(void *context, const char *name) {
     text_format(to, "%s%s cannot be loaded (%s)", to->size ? "; " : "", name, error);
 }
 
-/* A library that is not there is named: Windows names only those that import it. */
-static void name_absent(Check *check, Stage *stage) {
-    static const char *const parts[][7] = {
+void name_absent(Check *check, Stage *stage) {
+    static const char *const parts[][8] = {
         {"ops_infer", "ops_train", "cnn_infer", "cnn_train", "adv_infer", "adv_train", 0},
-        {"graph", "ops", "cnn", "adv", 0},
+        {"graph", "ops", "cnn", "adv", "engines_precompiled", "engines_runtime_compiled", "heuristic", 0},
     };
     int major = check->report->library_major;
     for (int at = 0; major && parts[major >= 9][at]; at++) {
@@ -98,13 +93,14 @@ static int preload_all(Check *check, Stage *stage) {
 
 static void open_main(Check *check) {
     int beside = major_in(check->folder);
+    /* Loaded already; the name alone would find what lies beside this program first. */
+    if (beside && check->options->library_folder) check->cudnn = platform_open_path(join(check->folder, library_name("", beside)));
+    if (check->cudnn) check->report->library_major = beside;
     for (size_t at = 0; !check->cudnn && at < sizeof MAJORS / sizeof *MAJORS; at++) {
         if (beside && MAJORS[at] != beside) continue;
         check->cudnn = platform_open(library_name("", MAJORS[at]));
         if (check->cudnn) check->report->library_major = MAJORS[at];
     }
-    /* Linux looks for a bare name nowhere near the program, so what lies there is opened by path. */
-    if (!check->cudnn && beside && !check->options->expected_folder) check->cudnn = platform_open_path(join(check->folder, library_name("", beside)));
     if (beside) check->report->library_major = beside;
 }
 
@@ -151,7 +147,7 @@ static void list_module(void *context, const char *path, Library module) {
     json_key(listing->facts, "inside");
     json_boolean(listing->facts, is_inside);
     json_close(listing->facts, '}');
-    if (is_inside || !is_cudnn(name)) return;
+    if (is_inside || !name_is_cudnn(name)) return;
     if (!listing->outside++) text_add(listing->first_outside, path);
 }
 

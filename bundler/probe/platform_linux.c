@@ -5,9 +5,12 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <link.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "text.h"
@@ -19,6 +22,18 @@ Library platform_open(const char *name) { return dlopen(name, RTLD_NOW | RTLD_GL
 Library platform_open_path(const char *path) { return dlopen(path, RTLD_NOW | RTLD_GLOBAL); }
 
 Library platform_open_driver(void) { return dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL); }
+
+int platform_loaded(const char *name, char *path, size_t capacity) {
+    struct link_map *map = 0;
+    char resolved[PATH_MAX];
+    void *library = dlopen(name, RTLD_NOW | RTLD_NOLOAD);
+    if (!library) return 0;
+    Text text = {path, 0, capacity, 0};
+    text_clear(&text);
+    if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0) text_add(&text, realpath(map->l_name, resolved) ? resolved : map->l_name);
+    dlclose(library);
+    return text.size > 0;
+}
 
 void *platform_symbol(Library library, const char *name) { return dlsym(library, name); }
 
@@ -113,9 +128,28 @@ static void become_child(const char *argument, char **arguments, int output) {
     _exit(127);
 }
 
-ChildEnd platform_run_again(const char *argument, char **arguments, ByteSink sink, void *context) {
-    ChildEnd end = {0};
+static long long milliseconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000ll + now.tv_nsec / 1000000;
+}
+
+/* Hand on what the child writes until it closes its end; 0 when it takes too long. */
+static int listen_until(int reading, long long end, ByteSink sink, void *context) {
     char bytes[4096];
+    for (;;) {
+        struct pollfd waiting = {reading, POLLIN, 0};
+        long long left = end - milliseconds_now();
+        if (left <= 0) return 0;
+        if (poll(&waiting, 1, (int)left) <= 0) continue;
+        ssize_t size = read(reading, bytes, sizeof bytes);
+        if (size <= 0) return 1;
+        sink(context, bytes, (size_t)size);
+    }
+}
+
+ChildEnd platform_run_again(const char *argument, char **arguments, unsigned seconds, ByteSink sink, void *context) {
+    ChildEnd end = {0};
     int ends[2], status = 0;
     if (pipe(ends) != 0) return end;
     pid_t child = fork();
@@ -124,7 +158,10 @@ ChildEnd platform_run_again(const char *argument, char **arguments, ByteSink sin
         become_child(argument, arguments, ends[1]);
     }
     close(ends[1]);
-    for (ssize_t size; child > 0 && (size = read(ends[0], bytes, sizeof bytes)) > 0;) sink(context, bytes, (size_t)size);
+    if (child > 0 && !listen_until(ends[0], milliseconds_now() + seconds * 1000ll, sink, context)) {
+        end.is_timeout = 1;
+        kill(child, SIGKILL);
+    }
     close(ends[0]);
     if (child < 0 || waitpid(child, &status, 0) != child) return end;
     end.is_started = 1;

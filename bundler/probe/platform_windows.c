@@ -9,6 +9,7 @@ typedef void *Handle;
 IMPORT Handle LoadLibraryW(const Wide *name);
 IMPORT Handle LoadLibraryExW(const Wide *name, Handle reserved, unsigned flags);
 IMPORT void *GetProcAddress(Handle module, const char *name);
+IMPORT Handle GetModuleHandleW(const Wide *name);
 IMPORT unsigned GetModuleFileNameW(Handle module, Wide *path, unsigned capacity);
 IMPORT int K32EnumProcessModules(Handle process, Handle *modules, unsigned bytes, unsigned *needed);
 IMPORT Handle FindResourceW(Handle module, const Wide *name, const Wide *type);
@@ -27,12 +28,15 @@ IMPORT Handle GetStdHandle(unsigned which);
 IMPORT int WriteFile(Handle file, const void *bytes, unsigned size, unsigned *written, void *overlapped);
 IMPORT int ReadFile(Handle file, void *bytes, unsigned capacity, unsigned *size, void *overlapped);
 IMPORT int CreatePipe(Handle *reading, Handle *writing, void *attributes, unsigned size);
+IMPORT int PeekNamedPipe(Handle pipe, void *bytes, unsigned capacity, unsigned *size, unsigned *available, unsigned *left);
 IMPORT int SetHandleInformation(Handle handle, unsigned mask, unsigned flags);
 IMPORT int CloseHandle(Handle handle);
 IMPORT int CreateProcessW(const Wide *program, Wide *command, void *process_security, void *thread_security,
                           int inherit, unsigned flags, void *environment, const Wide *folder, void *startup,
                           void *process);
 IMPORT unsigned WaitForSingleObject(Handle object, unsigned milliseconds);
+IMPORT int TerminateProcess(Handle process, unsigned code);
+IMPORT unsigned long long GetTickCount64(void);
 IMPORT int GetExitCodeProcess(Handle process, unsigned *code);
 IMPORT Handle GetCurrentProcess(void);
 IMPORT unsigned SetErrorMode(unsigned mode);
@@ -58,6 +62,8 @@ enum {
     MOST_MODULES = 1024,
     MOST_ARGUMENTS = 64,
     LONGEST_COMMAND = 32768,
+    PIPE_BYTES = 1 << 18,
+    LOOK_EVERY_MS = 20,
     VERSION_SIGNATURE = (int)0xFEEF04BD,
 };
 
@@ -93,6 +99,19 @@ Library platform_open_path(const char *path) {
 
 Library platform_open_driver(void) { return LoadLibraryExW(u"nvcuda.dll", 0, SEARCH_SYSTEM32); }
 
+static void module_path(Handle module, char *path, size_t capacity) {
+    static Wide wide[LONGEST_PATH];
+    wide[0] = 0;
+    GetModuleFileNameW(module, wide, LONGEST_PATH);
+    narrow(wide, path, capacity);
+}
+
+int platform_loaded(const char *name, char *path, size_t capacity) {
+    Handle module = GetModuleHandleW(widen(name));
+    if (module) module_path(module, path, capacity);
+    return module != 0;
+}
+
 void *platform_symbol(Library library, const char *name) { return GetProcAddress(library, name); }
 
 /* https://learn.microsoft.com/windows/win32/debug/system-error-codes */
@@ -115,13 +134,6 @@ const char *platform_open_error(void) {
     text_clear(&text);
     text_format(&text, "error %u: %s", (unsigned long long)error, meaning_of(error));
     return text.bytes;
-}
-
-static void module_path(Handle module, char *path, size_t capacity) {
-    static Wide wide[LONGEST_PATH];
-    wide[0] = 0;
-    GetModuleFileNameW(module, wide, LONGEST_PATH);
-    narrow(wide, path, capacity);
 }
 
 const char *platform_own_folder(void) {
@@ -249,18 +261,32 @@ static int start_again(const char *argument, Handle output, Process *process) {
     return CreateProcessW(program, command, 0, 0, 1, 0, 0, 0, &startup, process);
 }
 
-ChildEnd platform_run_again(const char *argument, char **arguments, ByteSink sink, void *context) {
-    (void)arguments;
+/* Hand on what the child writes until it has ended; 0 when it takes too long. A pipe cannot be
+ * waited for together with a time, so it is looked into. */
+static int listen_until(Handle reading, Handle process, unsigned long long end, ByteSink sink, void *context) {
     static char bytes[4096];
+    unsigned size, available;
+    for (int has_ended = 0;;) {
+        while (PeekNamedPipe(reading, 0, 0, 0, &available, 0) && available && ReadFile(reading, bytes, sizeof bytes, &size, 0)) sink(context, bytes, size);
+        if (has_ended) return 1;
+        if (GetTickCount64() >= end) return 0;
+        has_ended = WaitForSingleObject(process, LOOK_EVERY_MS) == 0;
+    }
+}
+
+ChildEnd platform_run_again(const char *argument, char **arguments, unsigned seconds, ByteSink sink, void *context) {
+    (void)arguments;
     Handle reading, writing;
     Process process = {0};
     ChildEnd end = {0};
-    if (!CreatePipe(&reading, &writing, 0, 0)) return end;
+    if (!CreatePipe(&reading, &writing, 0, PIPE_BYTES)) return end;
     SetHandleInformation(writing, INHERIT, INHERIT);
     end.is_started = start_again(argument, writing, &process);
     CloseHandle(writing);
-    unsigned size;
-    while (end.is_started && ReadFile(reading, bytes, sizeof bytes, &size, 0) && size) sink(context, bytes, size);
+    if (end.is_started && !listen_until(reading, process.process, GetTickCount64() + seconds * 1000ull, sink, context)) {
+        end.is_timeout = 1;
+        TerminateProcess(process.process, 1);
+    }
     CloseHandle(reading);
     if (!end.is_started) return end;
     WaitForSingleObject(process.process, ~0u);

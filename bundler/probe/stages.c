@@ -41,6 +41,10 @@ const char *path_name(const char *path) {
     return name;
 }
 
+int name_is_cudnn(const char *name) {
+    return text_begins_ignoring_case(name, CUDNN_PREFIX) && !text_begins_ignoring_case(name, "cudnn-check");
+}
+
 int path_is_inside(const char *path, const char *folder) {
 #if defined(_WIN32)
     int begins = text_begins_ignoring_case(path, folder);

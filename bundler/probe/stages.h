@@ -47,6 +47,11 @@ void check_create(Check *check);
 void check_convolution(Check *check);
 void check_benchmark(Check *check);
 
+/* The driver and the GPU judged again, once cuDNN has said what it was made for. The number is
+ * what cudnnGetMaxDeviceVersion answers, or 0. */
+void judge_driver(Check *check);
+void judge_device(Check *check, unsigned long long newest_asked);
+
 /* Open what cuDNN will ask for; 0 after saying in the stage what is missing. */
 int open_needs(Check *check, Stage *stage);
 /* The same for one library, by its file name. */
@@ -63,6 +68,11 @@ const char *remedy_of(const char *status_words);
 /* Whether a path lies in a folder or below it. */
 int path_is_inside(const char *path, const char *folder);
 const char *path_name(const char *path);
+/* Add to the reason which libraries of the set are not in the folder: Windows names only those
+ * that import one, and cuDNN 9 none. */
+void name_absent(Check *check, Stage *stage);
+/* Whether a file is one of cuDNN's own libraries, by its name; this program's own library is not. */
+int name_is_cudnn(const char *name);
 /* A library's file name: ("", 8) is cudnn64_8.dll or libcudnn.so.8, ("ops_infer", 8) a companion's. */
 const char *library_name(const char *part, int major);
 

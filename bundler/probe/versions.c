@@ -64,8 +64,7 @@ static void list_file_version(void *context, const char *path, Library module) {
     FileVersions *versions = context;
     unsigned numbers[4];
     const char *name = path_name(path);
-    if (!text_begins_ignoring_case(name, CUDNN_PREFIX) || text_begins_ignoring_case(name, "cudnn-check")) return;
-    if (!platform_file_version(module, numbers)) return;
+    if (!name_is_cudnn(name) || !platform_file_version(module, numbers)) return;
     STATIC_TEXT(spelt, 64);
     text_clear(&spelt);
     text_format(&spelt, "%d.%d.%d.%d", (int)numbers[0], (int)numbers[1], (int)numbers[2], (int)numbers[3]);
@@ -107,26 +106,6 @@ static void compare_api_number(Check *check, Stage *stage, const FileVersions *f
     }
 }
 
-/* CUDA runs on every driver of the same major version or a later one. */
-static void judge_driver(Check *check) {
-    Stage *stage = &check->report->stages[DRIVER];
-    if (!check->cuda || !check->cuda_version || check->cuda_version / 1000 >= (int)(check->cudart_version / 1000)) return;
-    stage_failed(stage);
-    text_format(&stage->reason, "the driver supports CUDA %d.%d at most and this cuDNN is made for CUDA %u",
-                check->cuda_version / 1000, check->cuda_version % 1000 / 10, check->cudart_version / 1000);
-    text_format(&stage->remedy, "install a newer NVIDIA driver, or a cuDNN for CUDA %d", check->cuda_version / 1000);
-}
-
-/* From 9.8 on cuDNN says which GPUs it was made for: 1210 is compute capability 12.1. */
-static void judge_device(Check *check, unsigned long long newest) {
-    Stage *stage = &check->report->stages[DEVICE];
-    if (!check->has_device || !newest || check->compute_capability / 10 <= (int)(newest / 100)) return;
-    stage_failed(stage);
-    text_format(&stage->reason, "this cuDNN knows GPUs up to compute capability %u.%u and this one has %d.%d", newest / 100, newest % 100 / 10,
-                check->compute_capability / 10, check->compute_capability % 10);
-    text_add(&stage->remedy, "use a newer cuDNN");
-}
-
 static unsigned long long ask_number(Check *check, const char *name) {
     size_t (*function)(void) = (size_t(*)(void))platform_symbol(check->cudnn, name);
     return function ? function() : 0;
@@ -157,6 +136,7 @@ void check_versions(Check *check) {
     if (check_faults.size) {
         add_fault(stage);
         text_add(&stage->reason, check_faults.bytes);
+        name_absent(check, stage);
     }
     if (stage->status == FAILED)
         text_format(&stage->remedy, "replace every cuDNN library in %s by those of one archive, and keep other copies off %s", check->folder, SEARCH_PATH);

@@ -9,6 +9,7 @@ import ctypes
 import json
 import os
 import platform
+import runpy
 import shutil
 import subprocess
 import sys
@@ -157,6 +158,8 @@ class Failure:
     remedy: str
 
 
+CUDNN_8_0 = {"STAND_IN_VERSION": "8003", "STAND_IN_CUDART": "10020"}
+CUDNN_9_0 = {"STAND_IN_VERSION": "90000", "STAND_IN_CUDART": "12030"}
 FAILURES = {
     "a wrong value": Failure(
         {"STAND_IN_FAULT": "wrong"}, "convolution", "1 of 2048 values are wrong", "SHA-256"
@@ -195,7 +198,36 @@ FAILURES = {
         {"STAND_IN_FAULT": "engines"}, "engines", f"could not find {ENGINES[1]}", "the whole set"
     ),
     "a driver too old": Failure(
-        {"STAND_IN_CUDA": "12040"}, "driver", "supports CUDA 12.4 at most", "newer NVIDIA driver"
+        {"STAND_IN_CUDA": "12040"},
+        "driver",
+        "it supports CUDA 12.4 at most, and this cuDNN 9.28.1 for CUDA 13 needs CUDA 13.0, "
+        "driver 580.65.06 or later",
+        "update the NVIDIA display driver to 580.65.06 or a newer one, or use a cuDNN for CUDA 12",
+    ),
+    "a driver too old for the minor version of CUDA 10": Failure(
+        {"STAND_IN_CUDA": "10010", **CUDNN_8_0},
+        "driver",
+        "this cuDNN 8.0.3 for CUDA 10 needs CUDA 10.2, driver 440.33 or later",
+        "to 440.33",
+    ),
+    "a driver too old for a CUDA that is not in the table": Failure(
+        {"STAND_IN_CUDA": "13020", "STAND_IN_CUDART": "14010"},
+        "driver",
+        "supports CUDA 13.2 at most, and this cuDNN 9.28.1 for CUDA 14 needs CUDA 14",
+        "a newer NVIDIA driver, or use a cuDNN for CUDA 13",
+    ),
+    "a GPU older than cuDNN supports": Failure(
+        {"STAND_IN_VERSION": "91700", "STAND_IN_CAPABILITY": "61"},
+        "device",
+        "this cuDNN 9.17.0 for CUDA 13 supports GPUs from compute capability 7.5 on, "
+        "and this one has 6.1",
+        "use a cuDNN up to 9.10.2 for CUDA 12",
+    ),
+    "a GPU newer than the table has for cuDNN": Failure(
+        {**CUDNN_9_0, "STAND_IN_CAPABILITY": "120"},
+        "device",
+        "knows GPUs up to compute capability 9.0, and this one has 12.0",
+        "use a newer cuDNN",
     ),
     "a driver that does not start": Failure(
         {"STAND_IN_INIT": "803"}, "device", "cuInit returned 803", "two driver versions"
@@ -234,6 +266,28 @@ def test_missing_engine_is_named(missing: str, machine: Machine) -> None:
     assert missing in answer.document["first_failure"]["reason"]
 
 
+@pytest.mark.parametrize(
+    ("fault", "stage", "missing"),
+    [("silent", "engines", ENGINES[1]), ("mixed", "versions", "libcudnn_cnn.so.9")],
+    ids=["an engine that cuDNN does not name", "a part that the version check wants"],
+)
+def test_what_is_not_in_the_folder_is_named(
+    fault: str, stage: str, missing: str, machine: Machine
+) -> None:
+    (machine.folder / missing).unlink(missing_ok=True)
+
+    answer = machine.check(settings={"STAND_IN_FAULT": fault})
+
+    assert answer.document["first_failure"]["stage"] == stage
+    reason = answer.document["first_failure"]["reason"]
+    assert f"{missing} is not in {machine.folder}" in reason
+    assert ENGINES[0] not in reason
+
+
+def test_program_finds_what_lies_beside_it_before_the_system() -> None:
+    assert b"$ORIGIN\0" in (PREBUILT / "cudnn-check").read_bytes()
+
+
 def test_import_of_cublas_is_found_in_the_wheel_beside_cudnn(
     machine: Machine, stand_ins: Path
 ) -> None:
@@ -255,7 +309,206 @@ def test_import_of_cublas_is_found_in_the_wheel_beside_cudnn(
     answer = machine.check("--library-dir", str(site / "cudnn" / "lib"))
 
     assert answer.exit_code == 0, answer.document["first_failure"]
-    assert answer.stage("create")["facts"]["needs"][0]["origin"] == "NVIDIA's wheels"
+    need = answer.stage("create")["facts"]["needs"][0]
+    assert (need["path"], need["origin"]) == (str(cublas), "already loaded")
+
+
+def compile_empty(path: Path, soname: str) -> Path:
+    """Build an empty library that answers to a name."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    source = path.with_name("source.c")
+    source.write_text("int nothing;\n")
+    flags = ["-shared", "-fPIC", f"-Wl,-soname,{soname}", "-o", str(path), str(source)]
+    subprocess.run([*compiler(), *flags], check=True)
+    source.unlink()
+    return path
+
+
+def test_engines_under_their_full_version_are_recognised(machine: Machine) -> None:
+    for name in ENGINES:
+        whole = machine.folder / f"{name}.28.1"
+        (machine.folder / name).rename(whole)
+        (machine.folder / name).symlink_to(whole.name)
+
+    assert machine.check().exit_code == 0
+
+
+@pytest.mark.parametrize("file_name", ["libcudnn_heuristic.so.9.14.0", "libother.so"])
+def test_engine_of_another_copy_is_named(file_name: str, machine: Machine, tmp_path: Path) -> None:
+    foreign = compile_empty(tmp_path / "elsewhere" / file_name, ENGINES[2])
+
+    answer = machine.check(settings={"LD_PRELOAD": str(foreign)})
+
+    engines = answer.stage("engines")
+    assert answer.exit_code == 5
+    assert engines["reason"] == (f"{ENGINES[2]} is {foreign} instead of a file of {machine.folder}")
+    assert "keep one copy of cuDNN" in engines["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "stage", "facts"),
+    [
+        (
+            {**CUDNN_8_0, "STAND_IN_CUDA": "10020"},
+            "driver",
+            {"needs_cuda": "10.2", "needs_driver": "440.33"},
+        ),
+        (
+            {**CUDNN_9_0, "STAND_IN_CUDA": "12000"},
+            "driver",
+            {"needs_cuda": "12.0", "needs_driver": "525.60.13"},
+        ),
+        (CUDNN_9_0, "device", {"oldest_supported": "5.0", "newest_supported": "9.0"}),
+        (
+            {"STAND_IN_VERSION": "91700", "STAND_IN_CAPABILITY": "75"},
+            "device",
+            {"oldest_supported": "7.5", "newest_supported": "12.1"},
+        ),
+        (
+            {"STAND_IN_CAPABILITY": "61"},
+            "device",
+            {"oldest_supported": "not in the table", "newest_supported": "12.1"},
+        ),
+        (
+            {"STAND_IN_CUDART": "14010", "STAND_IN_CUDA": "14000"},
+            "driver",
+            {"needs_cuda": "not in the table", "needs_driver": "not in the table"},
+        ),
+    ],
+    ids=["exact CUDA 10", "CUDA 12.0 for 12.3", "old", "oldest", "newer cuDNN", "newer CUDA"],
+)
+def test_enough_by_the_table_or_not_in_it_passes(
+    settings: dict[str, str], stage: str, facts: dict[str, str], machine: Machine
+) -> None:
+    answer = machine.check(settings=settings)
+
+    found = answer.stage(stage)
+    assert found["status"] == "passed", found["reason"]
+    assert facts.items() <= found["facts"].items()
+
+
+def test_the_driver_that_is_needed_is_told_where_there_is_none(machine: Machine) -> None:
+    driver = machine.check(driver=False).stage("driver")
+
+    assert driver["status"] == "not-run"
+    assert driver["facts"] == {"needs_cuda": "13.0", "needs_driver": "580.65.06"}
+
+
+def test_tables_of_the_probe_are_those_of_the_recipes() -> None:
+    table = runpy.run_path(str(ROOT / "scripts" / "compatibility_table.py"))["table"]
+    source = (ROOT / "recipes" / "compatibility.json").read_text(encoding="utf-8")
+
+    committed = ROOT / "bundler" / "probe" / "compatibility_table.h"
+    assert committed.read_text(encoding="utf-8") == table(source)
+
+
+def test_a_check_that_takes_too_long_fails_at_the_stage_that_runs(machine: Machine) -> None:
+    answer = machine.check("--timeout", "1", settings={"STAND_IN_FAULT": "hang"})
+
+    failure = answer.document["first_failure"]
+    assert answer.exit_code == 5
+    assert failure["stage"] == "create"
+    assert failure["reason"] == (
+        "this stage had not come to an end when the 1 seconds of the check were over"
+    )
+    assert "--timeout SECONDS" in failure["remedy"]
+    assert "ended before" in answer.stage("convolution")["reason"]
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "1.5", "soon", "", "99999999999"])
+def test_a_time_limit_is_a_whole_number(seconds: str, machine: Machine) -> None:
+    argv = [str(machine.folder / "cudnn-check"), "--timeout", seconds]
+
+    run = subprocess.run(argv, capture_output=True, check=False)
+
+    assert run.returncode == 2
+    assert b"--timeout SECONDS" in run.stderr
+
+
+NVRTC = "libnvrtc.so.13"
+
+
+def lay_site(machine: Machine, stand_ins: Path, package: str) -> Path:
+    """Lay cuDNN into a package's folder, and take cuBLAS away; give the site's folder."""
+    site = machine.folder / "site"
+    (site / package).mkdir(parents=True)
+    for name in ("libcudnn.so.9", *ENGINES):
+        shutil.copy(stand_ins / name, site / package)
+    (machine.folder / CUBLAS).unlink()
+    return site
+
+
+@pytest.mark.parametrize("package", ["nvidia/cudnn/lib", "cudnn_runtime_cu13/lib"])
+def test_needs_are_searched_from_the_nearest_place_to_the_farthest(
+    package: str, machine: Machine, stand_ins: Path
+) -> None:
+    site = lay_site(machine, stand_ins, package)
+    other = machine.folder / "elsewhere"
+    settings = {
+        "CONDA_PREFIX": str(other / "conda"),
+        "CUDA_PATH": str(other / "chosen"),
+        "CUDA_PATH_V12_9": str(other / "v12.9"),
+        "CUDA_PATH_V13_0": str(other / "v13.0"),
+        "CUDA_PATH_V13_2": str(other / "v13.2"),
+    }
+    places = [
+        (site / package, "beside cuDNN"),
+        (site / "nvidia" / "cublas" / "lib", "NVIDIA's wheels"),
+        (site / "nvidia" / "cuda_nvrtc" / "lib", "NVIDIA's wheels"),
+        (site / "nvidia" / "cu13" / "lib", "NVIDIA's wheels"),
+        (other / "conda" / "lib", "the conda environment"),
+        (other / "chosen" / "lib64", "CUDA_PATH"),
+        (other / "v13.2" / "lib64", "CUDA_PATH_V13_2"),
+        (other / "v13.0" / "lib", "CUDA_PATH_V13_0"),
+        (machine.folder / "driver", "the system"),
+    ]
+    libraries = [compile_empty(machine.folder / name, name) for name in (CUBLAS, NVRTC)]
+    for folder, _ in [*places, (other / "v12.9" / "lib64", "never")]:
+        folder.mkdir(parents=True, exist_ok=True)
+        for library in libraries:
+            shutil.copy(library, folder)
+    for library in libraries:
+        library.unlink()
+
+    for folder, origin in places:
+        answer = machine.check("--library-dir", str(site / package), settings=settings)
+        needs = {need["name"]: need for need in answer.stage("create")["facts"]["needs"]}
+        for name, kind in ((CUBLAS, "required"), (NVRTC, "optional")):
+            path = Path(os.path.realpath(needs[name]["path"]))
+            assert (path, needs[name]["origin"]) == (folder / name, origin)
+            assert needs[name]["kind"] == kind
+            (folder / name).unlink()
+
+    answer = machine.check("--library-dir", str(site / package), settings=settings)
+    assert answer.document["first_failure"]["stage"] == "create"
+
+
+def test_nvrtc_of_cuda_11_is_named_by_its_minor_version(machine: Machine) -> None:
+    compile_empty(machine.folder / "libcublasLt.so.11", "libcublasLt.so.11")
+    for minor in (1, 2):
+        compile_empty(machine.folder / f"libnvrtc.so.11.{minor}", f"libnvrtc.so.11.{minor}")
+    builtins = "libnvrtc-builtins.so.11.8"
+    compile_empty(machine.folder / builtins, builtins)
+    cudnn = {"STAND_IN_VERSION": "91002", "STAND_IN_CUDART": "11080"}
+
+    answer = machine.check(settings=cudnn)
+
+    needs = answer.stage("create")["facts"]["needs"]
+    assert [need["name"] for need in needs] == ["libcublasLt.so.11", "libnvrtc.so.11.2"]
+    modules = {each["name"] for each in answer.stage("library")["facts"]["modules"]}
+    assert builtins in modules
+
+
+def test_absence_of_nvrtc_is_a_fact_and_no_failure(machine: Machine) -> None:
+    answer = machine.check()
+
+    assert answer.exit_code == 0
+    assert answer.stage("create")["facts"]["needs"][-1] == {
+        "name": "NVRTC",
+        "kind": "optional",
+        "path": "",
+        "origin": "found nowhere",
+    }
 
 
 def test_check_can_fail_on_purpose(machine: Machine) -> None:

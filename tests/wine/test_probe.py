@@ -231,6 +231,26 @@ def test_decoy_is_never_taken_for_cudnn(whole: Bundle) -> None:
     assert "says that it is version 1" in answer.document["first_failure"]["reason"]
 
 
+def test_a_check_that_takes_too_long_fails_at_the_stage_that_runs(whole: Bundle) -> None:
+    sleeper = FIXTURES / "loader" / "sleeper.dll"
+    shutil.copy(sleeper, whole.folder / "cudnn_ops_infer64_8.dll")
+
+    answer = whole.check("--timeout", "2")
+
+    failure = answer.document["first_failure"]
+    assert answer.exit_code == 5
+    assert failure["stage"] == "versions"
+    assert "when the 2 seconds of the check were over" in failure["reason"]
+    assert "--timeout SECONDS" in failure["remedy"]
+
+
+def test_the_driver_that_is_needed_is_told_where_there_is_none(whole: Bundle) -> None:
+    assert whole.check().stage("driver")["facts"] == {
+        "needs_cuda": "11.0",
+        "needs_driver": "452.39",
+    }
+
+
 def test_json_alone_and_text_alone(whole: Bundle) -> None:
     assert whole.check("--json").stderr == ""
     argv = [whole.host.path_argument(whole.folder / PROBE.name), "--text"]
@@ -240,7 +260,9 @@ def test_json_alone_and_text_alone(whole: Bundle) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["--unknown"], ["--library-dir"], ["--text", "--json"]], ids=" ".join
+    "words",
+    [["--unknown"], ["--library-dir"], ["--text", "--json"], ["--timeout", "0"]],
+    ids=" ".join,
 )
 def test_wrong_usage(words: list[str], alone: Bundle) -> None:
     argv = [alone.host.path_argument(alone.folder / PROBE.name), *words]
