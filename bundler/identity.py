@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from bundler.binary import BinaryFacts
+from bundler.binary_facts import BinaryFacts
 from bundler.catalogue import CatalogueEntry
 from bundler.errors import Fault
 from bundler.inventory import MAIN_LIBRARY

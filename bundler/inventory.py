@@ -17,6 +17,8 @@ _TOP_FOLDERS = frozenset({"bin", "include", "lib", "lib64", "targets"})
 _LICENCE = re.compile(r"(licen[cs]e|eula|nvidia_sla.*)(\.(txt|rtf|pdf|md))?", re.IGNORECASE)
 MAIN_LIBRARY = re.compile(r"cudnn64_(\d+)\.dll", re.IGNORECASE)
 CUDNN_LIBRARY = re.compile(r"cudnn[a-z0-9_]*64_\d+\.dll", re.IGNORECASE)
+LINUX_MAIN_LIBRARY = re.compile(r"libcudnn\.so\.(\d+)(\.\d+)*")
+LINUX_LIBRARY = re.compile(r"libcudnn[a-z0-9_]*\.so(?:\.(\d+(?:\.\d+)*))?")
 # Names go unescaped into RECORD, SHA256SUMS, XML and old tar headers.
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,79}")
 

@@ -10,10 +10,15 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
-from bundler.binary import BinaryFacts
+from bundler.binary_facts import BinaryFacts
 from bundler.errors import Fault
 from bundler.identity import parse_file_version
-from bundler.inventory import CUDNN_LIBRARY, MAIN_LIBRARY
+from bundler.inventory import (
+    CUDNN_LIBRARY,
+    LINUX_LIBRARY,
+    LINUX_MAIN_LIBRARY,
+    MAIN_LIBRARY,
+)
 from bundler.names import ReleaseIdentity, Version
 
 EXPECTED_TABLE = "expected_libraries.json"
@@ -31,7 +36,7 @@ def library_faults(
         identity: what the set as a whole is.
         unreadable: names of libraries that are there and whose faults are told already.
     """
-    present = {name.lower(): fact for name, fact in facts.items()}
+    present = {loader_name(name, fact): fact for name, fact in facts.items()}
     machine = _common_machine(facts)
     # A library for another machine offers other functions too, which is no second fault.
     alike = {name: fact for name, fact in present.items() if fact.machine == machine}
@@ -41,7 +46,28 @@ def library_faults(
         *_name_faults(facts),
         *_missing_faults(facts, present.keys() | {name.lower() for name in unreadable}),
         *_symbol_faults(facts, alike),
+        *_unbound_faults(facts),
     ]
+
+
+def loader_name(name: str, fact: BinaryFacts) -> str:
+    """Give the name by which others find a library: SONAME on Linux, any capitals on Windows."""
+    return fact.own_name or name if LINUX_LIBRARY.fullmatch(name) else name.lower()
+
+
+def oddity_warnings(facts: Facts, identity: ReleaseIdentity) -> Iterator[str]:
+    """Say what no library of NVIDIA's is known to have, and is let through all the same.
+
+    Args:
+        facts: by file name.
+        identity: what the set as a whole is.
+    """
+    # Of cuDNN 9 three libraries have none, of cuDNN 7 nobody has looked.
+    versioned = identity.version.major == 8 and identity.platform.is_windows
+    for name, fact in sorted(facts.items()):
+        yield from (f"{name} {oddity}" for oddity in fact.oddities)
+        if versioned and fact.file_version is None and CUDNN_LIBRARY.fullmatch(name):
+            yield f"{name} has no version resource, and every library of cuDNN 8 has one"
 
 
 def _common_machine(facts: Facts) -> str:
@@ -58,39 +84,82 @@ def _machine_faults(facts: Facts, machine: str) -> Iterator[Fault]:
 def _version_faults(facts: Facts, identity: ReleaseIdentity) -> Iterator[Fault]:
     """Find mixed patch levels, which cuDNN 8 itself does not notice at run time."""
     for name, fact in facts.items():
-        version = parse_file_version(fact.file_version)
+        version = _version_of(name, fact)
         if version is None or version.major != identity.version.major:
             continue
         if not version.agrees_with(identity.version):
             yield Fault(name, f"is version {version}, the release is {identity.version}")
+        for kind, text in (("product", fact.product_version), ("binary", fact.fixed_version)):
+            other = parse_file_version(text)
+            if other is not None and not other.agrees_with(version):
+                what = f"contradicts itself: file version {version}, {kind} version {other}"
+                yield Fault(name, what)
+
+
+def _version_of(name: str, fact: BinaryFacts) -> Version | None:
+    """Take the version resource, or what stands in the name `libcudnn.so.9.14.0`."""
+    linux = LINUX_LIBRARY.fullmatch(name)
+    return parse_file_version(linux[1] if linux else fact.file_version)
 
 
 def _name_faults(facts: Facts) -> Iterator[Fault]:
+    """Compare a file's name with the two that its linker and its resource gave it."""
     for name, fact in facts.items():
-        original = fact.original_filename
-        if original and CUDNN_LIBRARY.fullmatch(original) and original.lower() != name.lower():
-            yield Fault(name, f"is really {original}, renamed")
+        for real in dict.fromkeys((fact.original_filename, fact.own_name)):
+            if real and is_cudnn_library(real) and not _is_named(name, real):
+                yield Fault(name, f"is really {real}, renamed")
+                break
+
+
+def is_cudnn_library(name: str) -> bool:
+    """Say whether a name is that of a cuDNN library of any platform."""
+    return bool(CUDNN_LIBRARY.fullmatch(name) or LINUX_LIBRARY.fullmatch(name))
+
+
+def _is_named(name: str, real: str) -> bool:
+    """Compare names: a Linux library may have more of its version behind its SONAME."""
+    if LINUX_LIBRARY.fullmatch(real):
+        return name == real or name.startswith(real + ".")
+    return name.lower() == real.lower()
 
 
 def _missing_faults(facts: Facts, present: Collection[str]) -> Iterator[Fault]:
     wanted: dict[str, list[str]] = {}
     for name, fact in facts.items():
         for other in (*fact.imports, *fact.run_time_names):
-            if CUDNN_LIBRARY.fullmatch(other) and other.lower() not in present:
+            if is_cudnn_library(other) and not _is_there(other, present):
                 wanted.setdefault(other, []).append(name)
     for other, users in sorted(wanted.items()):
         yield Fault(other, f"is missing; {', '.join(sorted(users))} cannot work without it")
 
 
+def _is_there(wanted: str, present: Collection[str]) -> bool:
+    """Look a name up; cuDNN 9 for Linux puts the version behind `libcudnn_ops.so` itself."""
+    if LINUX_LIBRARY.fullmatch(wanted):
+        return any(_is_named(name, wanted) for name in present)
+    return wanted.lower() in present
+
+
 def _symbol_faults(facts: Facts, present: Facts) -> Iterator[Fault]:
     for name, fact in facts.items():
         for other, symbols in fact.imports.items():
-            exporter = present.get(other.lower())
-            absent = sorted(symbols - exporter.exports) if exporter else []
+            exporter = present.get(other) or present.get(other.lower())
+            absent = sorted(symbols - exporter.exports - exporter.ordinals) if exporter else []
             if absent:
                 more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
                 what = f"wants {absent[0]}{more}, which {other} does not offer"
                 yield Fault(name, f"{what}: they are of different builds")
+
+
+def _unbound_faults(facts: Facts) -> Iterator[Fault]:
+    """Find functions of cuDNN's own that no library of a Linux set offers."""
+    offered = frozenset[str]().union(*(fact.exports for fact in facts.values()))
+    for name, fact in facts.items():
+        absent = sorted(symbol for symbol in fact.unbound - offered if "cudnn" in symbol)
+        if absent:
+            more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
+            what = f"wants {absent[0]}{more}, which no library of the set offers"
+            yield Fault(name, f"{what}: they are of different builds")
 
 
 def load_order(facts: Facts) -> tuple[str, ...]:
@@ -102,13 +171,17 @@ def load_order(facts: Facts) -> tuple[str, ...]:
     Args:
         facts: by file name, with a closed import graph.
     """
-    spelling = {name.lower(): name for name in facts}
+    spelling = {loader_name(name, fact): name for name, fact in facts.items()}
     needed = {
-        name: {spelling[other.lower()] for other in fact.imports if other.lower() in spelling}
+        name: {
+            spelling[found]
+            for other in fact.imports
+            for found in {other, other.lower()} & spelling.keys()
+        }
         - {name}
         for name, fact in facts.items()
     }
-    left = dict.fromkeys(sorted(facts, key=lambda name: (bool(MAIN_LIBRARY.fullmatch(name)), name)))
+    left = dict.fromkeys(sorted(facts, key=lambda name: (_is_main(name), name)))
     ordered: list[str] = []
     while left:
         # Libraries that import each other have no right order; Windows loads them in any.
@@ -116,6 +189,10 @@ def load_order(facts: Facts) -> tuple[str, ...]:
         ordered.append(ready or next(iter(left)))
         del left[ordered[-1]]
     return tuple(ordered)
+
+
+def _is_main(name: str) -> bool:
+    return bool(MAIN_LIBRARY.fullmatch(name) or LINUX_MAIN_LIBRARY.fullmatch(name))
 
 
 def load_expectations(data: bytes) -> Mapping[int, Mapping[str, Version | None]]:

@@ -11,11 +11,16 @@ from dataclasses import InitVar, dataclass
 from pathlib import Path
 
 from bundler.archive import Archive
-from bundler.binary import BinaryFacts
+from bundler.binary_facts import BinaryFacts
 from bundler.errors import Fault, ReleaseError
 from bundler.identity import Evidence, identify
 from bundler.inventory import inventory_faults, role_of
-from bundler.library_set import expectation_warnings, library_faults, load_order
+from bundler.library_set import (
+    expectation_warnings,
+    library_faults,
+    load_order,
+    oddity_warnings,
+)
 from bundler.lock import (
     LibraryFacts,
     Lock,
@@ -159,7 +164,7 @@ def examine(candidate: Candidate, tables: ReleaseTables) -> Examination:
     )
     faults += verdict.faults
     if verdict.identity is not None:
-        unreadable = {file.location.name for file in libraries} - facts.keys()
+        unreadable = frozenset(file.location.name for file in libraries) - facts.keys()
         faults += library_faults(facts, verdict.identity, unreadable)
     if faults or verdict.identity is None:
         raise _unfit(candidate.archive.name, faults)
@@ -194,6 +199,7 @@ def _lock(
         needs=needs,
         warnings=(
             *expectation_warnings(contents.facts, identity, tables.expectations),
+            *oddity_warnings(contents.facts, identity),
             *_need_warnings(needs),
         ),
     )

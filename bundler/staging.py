@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bundler.archive import Archive
-from bundler.binary import BinaryFacts, read_binary_facts
+from bundler.binary import read_binary_facts
+from bundler.binary_facts import BinaryFacts
 from bundler.errors import ArchiveError, Fault, RefusedError
 from bundler.folder_lock import FolderLock
 from bundler.inventory import common_root, role_of

@@ -78,6 +78,26 @@ def _cudnn8(version: str) -> list[Target]:
     return [shim, *subs]
 
 
+def _cudnn9() -> list[Target]:
+    folder = "tests/fixtures/cudnn9"
+    parts = {"libcudnn": ("MAIN", ()), "libcudnn_graph": ("GRAPH", ()),
+             "libcudnn_ops": ("OPS", ("libcudnn_graph",))}  # fmt: skip
+    return [
+        Target(
+            f"{folder}/{name}.so.9",
+            "x86_64-linux-gnu.2.17",
+            (f"{folder}/part.c",),
+            (
+                *(*LIBC_FREE, "-shared", "-fPIC", f"-DPART={part}", "-Wl,--build-id=sha1"),
+                *(f"-Wl,-soname,{name}.so.9", "-Wl,-rpath,$ORIGIN"),
+                f"-Wl,--version-script,{folder}/{name}.map",
+            ),
+            links=tuple(f"{folder}/{other}.so.9" for other in links),
+        )
+        for name, (part, links) in parts.items()
+    ]
+
+
 PROBE = tuple(
     f"bundler/probe/{chapter}.c"
     for chapter in (
@@ -96,6 +116,7 @@ LINUX = {"linux-x86_64": "x86_64-linux-gnu.2.17", "linux-aarch64": "aarch64-linu
 TARGETS = [
     *_cudnn8("8.9.5.29"),
     *_cudnn8("8.5.0.96"),
+    *_cudnn9(),
     *(
         Target(
             f"tests/fixtures/machines/{machine}.dll",
@@ -104,6 +125,12 @@ TARGETS = [
             DLL,
         )
         for machine, triple in (("x86", "x86-windows-gnu"), ("arm64", "aarch64-windows-gnu"))
+    ),
+    Target(
+        "tests/fixtures/machines/x86.so",
+        "x86-linux-gnu",
+        ("tests/fixtures/machines/machine.c",),
+        (*LIBC_FREE, "-shared", "-fPIC", "-D__declspec(_)="),
     ),
     Target(
         "tests/fixtures/loader/harness.exe",

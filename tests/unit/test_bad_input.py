@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import struct
 import tarfile
 import tempfile
 import zipfile
@@ -103,6 +104,7 @@ EVIL = Member(b"", b"evil", size=4, compressed=4, crc32=zlib.crc32(b"evil"))
 OPS_AT = GOOD.index(OPS.encode()) + 200
 OLD = libraries("8.5.0.96")["cudnn_ops_infer64_8.dll"]
 OPS_DLL = libraries()["cudnn_ops_infer64_8.dll"]
+LINUX_OPS = (FIXTURES / "cudnn9" / "libcudnn_ops.so.9").read_bytes()
 HEADER_OF_8_5 = b"#define CUDNN_MAJOR 8\n#define CUDNN_MINOR 5\n#define CUDNN_PATCHLEVEL 0\n"
 HTML = b"<!DOCTYPE html>\n<html><title>NVIDIA Developer Login</title></html>\n"
 UNKNOWN = "cudnn-windows-x86_64-8.9.5.299_cuda11-archive.zip"
@@ -111,6 +113,26 @@ BY_MANIFEST = ("--manifest", "$folder/m.json")
 
 def machine(name: str) -> bytes:
     return (FIXTURES / "machines" / name).read_bytes()
+
+
+def wide(text: str) -> bytes:
+    return text.encode("utf-16-le")
+
+
+def directory(data: bytes, number: int, address: int, size: int) -> bytes:
+    """Point an entry of a 64-bit library's data directory elsewhere."""
+    (start,) = struct.unpack_from("<L", data, 0x3C)
+    at = start + 24 + 112 + 8 * number
+    return data[:at] + struct.pack("<2L", address, size) + data[at + 8 :]
+
+
+def exports_at(data: bytes, address: int) -> bytes:
+    return directory(data, 0, address, 40)
+
+
+def renamed(data: bytes) -> bytes:
+    """Give the resource of a library the name of another; its linker's mark stays."""
+    return data.replace(wide("cudnn_cnn_infer64_8.dll"), wide("cudnn_ops_infer64_8.dll"))
 
 
 def by_manifest(data: bytes, manifest_bytes: bytes, code: int, words: str) -> Row:
@@ -264,6 +286,41 @@ ROWS = {
     "text as a library": Row(changed(OPS, b"hello"), 4, f"{OPS}: is not a Windows library"),
     "empty library": Row(changed(OPS, b""), 4, f"{OPS}: is not a Windows library"),
     "half a library": Row(changed(OPS, OPS_DLL[: len(OPS_DLL) // 2]), 4, f"{OPS}: is cut off"),
+    "Linux library": Row(
+        changed(OPS, LINUX_OPS), 4, f"{OPS}: is not a Windows library, but a Linux one (ELF)"
+    ),
+    "packed library": Row(
+        changed(OPS, OPS_DLL.replace(b".rdata\0\0", b"UPX1\0\0\0\0", 1)),
+        4,
+        f"{OPS}: is packed (UPX): these are not the bytes that NVIDIA built",
+    ),
+    "export table elsewhere": Row(
+        changed(OPS, exports_at(OPS_DLL, 0x100000)),
+        4,
+        f"{OPS}: is damaged: its export table lies outside its sections",
+    ),
+    "signature in a section": Row(
+        changed(OPS, directory(OPS_DLL, 4, 1024, 8)),
+        4,
+        f"{OPS}: is damaged: its signature lies inside its sections",
+    ),
+    "library under another's name, its resource edited": Row(
+        changed(OPS, renamed(libraries()["cudnn_cnn_infer64_8.dll"])),
+        4,
+        "cudnn_ops_infer64_8.dll: is really cudnn_cnn_infer64_8.dll, renamed",
+    ),
+    "version resource edited": Row(
+        changed(OPS, OLD.replace(wide("8.5.0.96"), wide("8.9.5.29"))),
+        4,
+        "cudnn_ops_infer64_8.dll: contradicts itself: file version 8.9.5.29, binary version 8.5.0",
+    ),
+    "product version edited": Row(
+        changed(
+            OPS, OPS_DLL[::-1].replace(wide("8.9.5.29")[::-1], wide("8.9.4.25")[::-1], 1)[::-1]
+        ),
+        4,
+        "contradicts itself: file version 8.9.5.29, product version 8.9.4.25",
+    ),
     "no licence": Row(
         changed("LICENSE", None), 4, "holds no licence text (LICENSE); it must travel"
     ),

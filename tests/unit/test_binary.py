@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import random
 import struct
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from bundler import binary
-from bundler.binary import BinaryFacts, read_binary_facts
+from bundler import pe
+from bundler.binary import read_binary_facts
+from bundler.binary_facts import BinaryFacts
 from bundler.errors import Fault
+from bundler.file_window import FileWindow
 from bundler.names import Platform
 from bundler.probe import decoy_library
 from tests.sample_archives import FIXTURES, libraries
@@ -32,7 +37,10 @@ def test_facts_of_the_main_library() -> None:
 
     assert facts.machine == "x86_64"
     assert facts.file_version == "8.9.5.29"
-    assert facts.original_filename == "cudnn64_8.dll"
+    assert (facts.fixed_version, facts.product_version) == ("8.9.5.29", "8.9.5.29")
+    assert facts.original_filename == facts.own_name == "cudnn64_8.dll"
+    assert len(facts.ordinals) == len(facts.exports)
+    assert facts.oddities == ()
     assert set(facts.imports) == {"KERNEL32.dll"}
     assert {"cudnnCreate", "cudnnGetVersion"} <= facts.exports
     assert {f"cudnn_{part}_{use}64_8.dll" for part in ("ops", "cnn", "adv")
@@ -98,7 +106,7 @@ def header(offset: int, value: bytes) -> Callable[[bytes], bytes]:
 DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "empty": (lambda _: b"", "is not a Windows library"),
     "text": (lambda _: b"version https://git-lfs", "is not a Windows library"),
-    "ELF": (lambda _: b"\x7fELF" + bytes(500), "is not a Windows library"),
+    "ELF": (lambda _: b"\x7fELF" + bytes(500), "is not a Windows library, but a Linux one"),
     "only MZ": (lambda _: b"MZ", "is damaged"),
     "no PE signature": (header(0, b"XX"), "is damaged"),
     "header offset beyond the end": (patched(0x3C, b"\xff\xff\xff\x7f"), "is damaged"),
@@ -108,6 +116,13 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "no sections": (header(6, b"\0\0"), "not a library"),
     # Directory 4 of a 64-bit optional header: 24 + 112 + 4 * 8.
     "signature beyond the end": (header(168, struct.pack("<2L", 4096, 999_999)), "signature"),
+    "signature in a section": (header(168, struct.pack("<2L", 1024, 8)), "inside its sections"),
+    "exports elsewhere": (header(136, struct.pack("<2L", 0x100000, 40)), "its export table lies"),
+    "imports elsewhere": (header(144, struct.pack("<2L", 0x100000, 40)), "its import table lies"),
+    "resources too long": (header(156, struct.pack("<L", 0x100000)), "its resource table lies"),
+    "exports cut": (header(140, struct.pack("<L", 40)), "export table points outside itself"),
+    "UPX": (lambda data: data.replace(b".rdata\0\0", b"UPX1\0\0\0\0", 1), "is packed (UPX)"),
+    "VMProtect": (lambda data: data.replace(b".rdata\0\0", b".vmp0\0\0\0", 1), "(VMProtect)"),
 }
 
 
@@ -130,6 +145,66 @@ def test_a_signature_is_noticed(tmp_path: Path) -> None:
 
     assert isinstance(facts, BinaryFacts)
     assert facts.is_signed
+
+
+def with_flags(name: bytes, flags: int) -> Callable[[bytes], bytes]:
+    """Set the characteristics of a section, 36 bytes behind its name."""
+    return lambda data: patched(data.index(name) + 36, struct.pack("<L", flags))(data)
+
+
+def with_large_code(data: bytes) -> bytes:
+    """Let the code end the file and be 64 KiB of compressed bytes."""
+    at, begin = data.index(b".text\0"), len(data)
+    fields = struct.pack("<2L", 64 * 1024, begin)
+    return (
+        patched(at + 16, fields)(data) + zlib.compress(random.Random(8).randbytes(2**16))[: 2**16]
+    )
+
+
+ODDITIES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "data behind the sections": (lambda data: data + b"x" * 9, "has 9 bytes behind its last sect"),
+    "data behind the signature": (
+        lambda data: header(168, struct.pack("<2L", len(data), 8))(data) + bytes(11),
+        "has 3 bytes behind its signature",
+    ),
+    "data before the signature": (
+        lambda data: header(168, struct.pack("<2L", len(data) + 5, 8))(data) + bytes(13),
+        "has 5 bytes behind its last section",
+    ),
+    "code that can be written": (with_flags(b".text\0", 0xE0000020), "written while it runs (.tex"),
+    "compressed code": (with_large_code, "has code that looks compressed"),
+}
+
+
+@pytest.mark.parametrize(("change", "what"), ODDITIES.values(), ids=ODDITIES.keys())
+def test_what_packers_leave_is_an_oddity(
+    change: Callable[[bytes], bytes], what: str, tmp_path: Path
+) -> None:
+    facts = facts_of(change(libraries()[SUB]), tmp_path)
+
+    assert isinstance(facts, BinaryFacts)
+    assert len(facts.oddities) == 1
+    assert what in facts.oddities[0]
+
+
+def test_sections_that_overlap_are_scanned_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a few thousand sections that span the file would take hours."""
+    ranges: list[tuple[int, int]] = []
+
+    def scan(_: BinaryIO, offset: int, length: int) -> Iterator[str]:
+        ranges.append((offset, length))
+        yield from ()
+
+    monkeypatch.setattr(pe, "scan", scan)
+    data = libraries()[SUB]
+    for name in (b".rdata\0", b".rsrc\0"):
+        data = patched(data.index(name) + 16, struct.pack("<2L", 4096 - 512, 512))(data)
+
+    facts_of(data, tmp_path)
+
+    assert sum(length for _, length in ranges) <= len(data)
 
 
 @given(
@@ -156,13 +231,12 @@ def test_reading_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """A library of 64 MiB, most of it kernels: no read is larger than a chunk of the scan."""
     reads: list[int] = []
 
-    class Watched(binary._FileWindow):
-        def __getitem__(self, index: int | slice) -> int | bytes:  # type: ignore[override]
-            found: int | bytes = super().__getitem__(index)
-            reads.append(len(found) if isinstance(found, bytes) else 1)
-            return found
+    class Watched(FileWindow):
+        def _part(self, offset: int, length: int) -> bytes:
+            reads.append(length)
+            return super()._part(offset, length)
 
-    monkeypatch.setattr(binary, "_FileWindow", Watched)
+    monkeypatch.setattr(pe, "FileWindow", Watched)
     path = tmp_path / SUB
     path.write_bytes(libraries()[SUB])
     with path.open("r+b") as stream:

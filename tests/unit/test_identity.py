@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from bundler.binary import BinaryFacts
+from bundler.binary_facts import BinaryFacts
 from bundler.catalogue import CatalogueEntry
 from bundler.errors import Fault
 from bundler.identity import Evidence, Identification, identify, parse_file_version

@@ -19,10 +19,13 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "words": ("bundler", "errors", "names", "moment", "artifacts", "resources", "smoke"),
     "formats": (
         "strict_json", "json_fields", "member_names", "zip_end", "zip_directory", "run_time_names",
+        "file_window",
     ),
     "records": ("lock", "lock_reading", "catalogue", "manifest"),
     "decisions": (
-        "evidence", "witnesses", "trust", "binary", "inventory", "identity", "library_set", "needs",
+        "evidence", "witnesses", "trust", "binary_facts", "pe_exports", "pe_shape", "pe",
+        "elf_layout", "elf_shape", "elf_symbols", "elf", "binary", "inventory",
+        "identity", "library_set", "needs",
     ),
     "our own data": ("recipe_data", "probe"),
     "reading": ("archive_format", "archive", "folder_lock", "staging"),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bundler.binary import BinaryFacts
+from bundler.binary_facts import BinaryFacts
 from bundler.errors import Fault
 from bundler.library_set import (
     EXPECTED_TABLE,
@@ -17,10 +17,11 @@ from bundler.library_set import (
     library_faults,
     load_expectations,
     load_order,
+    oddity_warnings,
 )
 from bundler.names import Platform, ReleaseIdentity, Version
 from bundler.recipe_data import read_recipe
-from tests.sample_facts import library_facts, stand_in_facts
+from tests.sample_facts import library_facts, linux_facts, stand_in_facts
 
 IDENTITY = ReleaseIdentity(Version.parse("8.9.5.29"), "11", Platform.WINDOWS_X86_64)
 NINE = ReleaseIdentity(Version.parse("9.28.1.4"), "13", Platform.WINDOWS_X86_64)
@@ -81,6 +82,109 @@ def test_a_library_for_another_machine_is_named() -> None:
     assert faults_of(facts) == [
         Fault("cudnn_adv_infer64_8.dll", "is built for arm64, the others for x86_64")
     ]
+
+
+def test_a_renamed_library_without_a_version_resource_is_named() -> None:
+    """As three libraries of cuDNN 9 are: only the linker's name for it is left."""
+    facts = stand_in_facts()
+    other = facts["cudnn_cnn_train64_8.dll"]
+    facts["cudnn_adv_train64_8.dll"] = replace(other, original_filename=None, file_version=None)
+
+    assert faults_of(facts) == [
+        Fault("cudnn_adv_train64_8.dll", "is really cudnn_cnn_train64_8.dll, renamed")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("product", "fixed", "what"),
+    [
+        ("8.9.4.25", "8.9.5.29", "product version 8.9.4.25"),
+        ("8.9.5.29", "8.9.4.25", "binary version 8.9.4.25"),
+        ("8,9,5,29", None, ""),
+        ("8.9", None, ""),
+        ("of no form", "8.9.5.29", ""),
+    ],
+)
+def test_a_version_resource_that_contradicts_itself(
+    product: str, fixed: str | None, what: str
+) -> None:
+    facts = stand_in_facts()
+    main = facts["cudnn64_8.dll"]
+    facts["cudnn64_8.dll"] = replace(main, product_version=product, fixed_version=fixed)
+    expected = [f"contradicts itself: file version 8.9.5.29, {what}"] if what else []
+
+    assert [fault.what for fault in faults_of(facts)] == expected
+
+
+def test_functions_wanted_by_number() -> None:
+    facts = {
+        "a.dll": library_facts(imports={"b.dll": ["#1", "#2"]}),
+        "b.dll": replace(library_facts(), ordinals=frozenset({"#1"})),
+    }
+
+    (fault,) = faults_of(facts)
+
+    assert "wants #2, which b.dll does not offer" in fault.what
+
+
+LINUX = ReleaseIdentity(Version.parse("9.14.0.64"), "12", Platform.LINUX_X86_64)
+
+
+@pytest.mark.parametrize("ending", ["", ".14.0"])
+def test_a_whole_linux_set_has_no_faults(ending: str) -> None:
+    facts = {name + ending: fact for name, fact in linux_facts().items()}
+
+    assert library_faults(facts, LINUX) == []
+    assert load_order(facts)[0].startswith("libcudnn_graph.so.9")
+    assert load_order(facts)[-1] == f"libcudnn.so.9{ending}"
+
+
+LINUX_FAULTS: dict[str, tuple[dict[str, BinaryFacts | None], str]] = {
+    "another patch level": (
+        {"libcudnn_ops.so.9": None, "libcudnn_ops.so.9.13.1": linux_facts()["libcudnn_ops.so.9"]},
+        "libcudnn_ops.so.9.13.1: is version 9.13.1, the release is 9.14.0.64",
+    ),
+    "a missing part": (
+        {"libcudnn_ops.so.9": None},
+        "libcudnn_ops.so: is missing; libcudnn.so.9 cannot work without it",
+    ),
+    "a renamed part": (
+        {"libcudnn_adv.so.9": linux_facts()["libcudnn_graph.so.9"]},
+        "libcudnn_adv.so.9: is really libcudnn_graph.so.9, renamed",
+    ),
+    "a function that the exporter lacks": (
+        {"libcudnn_graph.so.9": library_facts(own="libcudnn_graph.so.9")},
+        "libcudnn_ops.so.9: wants cudnnGraphVersionCheck, which libcudnn_graph.so.9 does not offer",
+    ),
+    "a function of no library in particular": (
+        {"libcudnn_adv.so.9": library_facts(unbound=["inflate", "cudnnGetVersion", "cudnnX"])},
+        "libcudnn_adv.so.9: wants cudnnX, which no library of the set offers",
+    ),
+    "another machine": (
+        {"libcudnn_adv.so.9": library_facts(machine="arm64")},
+        "libcudnn_adv.so.9: is built for arm64, the others for x86_64",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "what"), LINUX_FAULTS.values(), ids=LINUX_FAULTS.keys())
+def test_what_is_wrong_with_a_linux_set(changes: dict[str, BinaryFacts | None], what: str) -> None:
+    changed = linux_facts() | changes
+    facts = {name: fact for name, fact in changed.items() if fact is not None}
+
+    assert any(str(fault).startswith(what) for fault in library_faults(facts, LINUX))
+
+
+def test_oddities_become_warnings() -> None:
+    facts = stand_in_facts()
+    main = facts["cudnn64_8.dll"]
+    facts["cudnn64_8.dll"] = replace(main, oddities=("has 9 bytes too many",), file_version=None)
+
+    assert list(oddity_warnings(facts, IDENTITY)) == [
+        "cudnn64_8.dll has 9 bytes too many",
+        "cudnn64_8.dll has no version resource, and every library of cuDNN 8 has one",
+    ]
+    assert list(oddity_warnings(cudnn9(), NINE)) == []
 
 
 def test_functions_that_nobody_offers_are_named() -> None:

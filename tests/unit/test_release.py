@@ -181,9 +181,10 @@ def test_an_archive_without_a_library_is_unfit(tmp_path: Path) -> None:
 
 
 def test_a_library_nobody_knows_is_shipped_with_a_warning(tmp_path: Path) -> None:
-    extra = libraries()["cudnn_adv_infer64_8.dll"].replace(
-        "cudnn_adv_infer64_8.dll".encode("utf-16-le"), "cudnn_adv_extra64_8.dll".encode("utf-16-le")
-    )
+    extra = libraries()["cudnn_adv_infer64_8.dll"]
+    for encoding in ("ascii", "utf-16-le"):
+        old, new = "cudnn_adv_infer64_8.dll", "cudnn_adv_extra64_8.dll"
+        extra = extra.replace(old.encode(encoding), new.encode(encoding))
     archive = SampleArchive(changes={"bin/cudnn_adv_extra64_8.dll": extra}).write(tmp_path / NAME)
 
     with ingest(archive, tmp_path) as release:

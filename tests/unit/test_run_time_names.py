@@ -8,9 +8,46 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bundler.run_time_names import scan
+from bundler.run_time_names import linux_names, merged, scan
 
 CHUNK = 1024 * 1024
+LINUX_NAMES = {
+    b"\0libcublas.so.12\0": {"libcublas.so.12"},
+    b"\0libnvrtc.so.%d.%d\0": {"libnvrtc.so.%d.%d"},
+    b"\0libnvrtc.so.%d\0libcuda.so\0": {"libnvrtc.so.%d", "libcuda.so"},
+    b"libnvrtc-builtins.so.12.9": {"libnvrtc-builtins.so.12.9"},
+    b"\0Could not open libcublas.so.12\0": set(),
+    b"\0/usr/lib/libcuda.so.1\0": set(),
+    b"\0libx.sox\0": set(),
+    b"\0libx.so.conf\0": set(),
+    b"\0.so\0": set(),
+}
+
+
+@pytest.mark.parametrize(("data", "expected"), LINUX_NAMES.items(), ids=map(repr, LINUX_NAMES))
+def test_linux_names(data: bytes, expected: set[str]) -> None:
+    assert set(scan(io.BytesIO(data), 0, len(data), linux_names)) == expected
+
+
+@pytest.mark.parametrize("before", range(CHUNK - 20, CHUNK + 3))
+def test_a_linux_name_across_chunks_is_found(before: int) -> None:
+    data = bytes(before) + b"libcublas.so.12" + bytes(30)
+
+    assert set(scan(io.BytesIO(data), 0, len(data), linux_names)) == {"libcublas.so.12"}
+
+
+@pytest.mark.parametrize(
+    ("ranges", "expected"),
+    [
+        ([], []),
+        ([(5, 0)], []),
+        ([(4, 2), (0, 3)], [(0, 3), (4, 2)]),
+        ([(0, 4), (4, 2)], [(0, 6)]),
+        ([(0, 9), (2, 3), (8, 4)], [(0, 12)]),
+    ],
+)
+def test_ranges_are_merged(ranges: list[tuple[int, int]], expected: list[tuple[int, int]]) -> None:
+    assert list(merged(ranges)) == expected
 
 
 def names(data: bytes, offset: int = 0, length: int | None = None) -> set[str]:
