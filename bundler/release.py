@@ -14,7 +14,9 @@ from bundler.archive import Archive
 from bundler.binary_facts import BinaryFacts
 from bundler.errors import Fault, ReleaseError
 from bundler.identity import Evidence, identify
+from bundler.import_library import promise_faults
 from bundler.inventory import inventory_faults, role_of
+from bundler.library_reading import read_import_libraries
 from bundler.library_set import (
     expectation_warnings,
     library_faults,
@@ -154,6 +156,10 @@ def examine(candidate: Candidate, tables: ReleaseTables) -> Examination:
     libraries = [file for file in candidate.files if roles[file.path] is Role.RUNTIME]
     facts, faults = _read_libraries(libraries)
     faults += inventory_faults(roles.items())
+    promises, damage = read_import_libraries(
+        file for file in candidate.files if roles[file.path] is Role.IMPORT_LIBRARY
+    )
+    faults += damage
     verdict = identify(
         Evidence(
             facts=facts,
@@ -166,6 +172,7 @@ def examine(candidate: Candidate, tables: ReleaseTables) -> Examination:
     if verdict.identity is not None:
         unreadable = frozenset(file.location.name for file in libraries) - facts.keys()
         faults += library_faults(facts, verdict.identity, unreadable)
+        faults += promise_faults(promises, facts, unreadable)
     if faults or verdict.identity is None:
         raise _unfit(candidate.archive.name, faults)
     lock = _lock(candidate, verdict.identity, _Contents(roles, facts), tables)

@@ -104,6 +104,7 @@ EVIL = Member(b"", b"evil", size=4, compressed=4, crc32=zlib.crc32(b"evil"))
 OPS_AT = GOOD.index(OPS.encode()) + 200
 OLD = libraries("8.5.0.96")["cudnn_ops_infer64_8.dll"]
 OPS_DLL = libraries()["cudnn_ops_infer64_8.dll"]
+OPS_LIB = "lib/x64/cudnn_ops_infer.lib"
 LINUX_OPS = (FIXTURES / "cudnn9" / "libcudnn_ops.so.9").read_bytes()
 HEADER_OF_8_5 = b"#define CUDNN_MAJOR 8\n#define CUDNN_MINOR 5\n#define CUDNN_PATCHLEVEL 0\n"
 HTML = b"<!DOCTYPE html>\n<html><title>NVIDIA Developer Login</title></html>\n"
@@ -117,6 +118,10 @@ def machine(name: str) -> bytes:
 
 def wide(text: str) -> bytes:
     return text.encode("utf-16-le")
+
+
+def import_library(name: str) -> bytes:
+    return (FIXTURES / "cudnn8" / "8.9.5.29" / "lib" / f"{name}.lib").read_bytes()
 
 
 def directory(data: bytes, number: int, address: int, size: int) -> bytes:
@@ -320,6 +325,28 @@ ROWS = {
         ),
         4,
         "contradicts itself: file version 8.9.5.29, product version 8.9.4.25",
+    ),
+    "import library of another build": Row(
+        changed(
+            OPS_LIB,
+            import_library("cudnn_ops_infer64_8").replace(b"cudnnCreate\0", b"cudnnGone_X\0"),
+        ),
+        4,
+        f"{OPS_LIB}: promises cudnnGone_X, which cudnn_ops_infer64_8.dll does not offer",
+    ),
+    "import library of an absent library": Row(
+        changed(
+            OPS_LIB,
+            import_library("cudnn_ops_infer64_8").replace(b"infer64_8.dll", b"other64_8.dll"),
+        ),
+        4,
+        f"{OPS_LIB}: leads to cudnn_ops_other64_8.dll, which is not in the archive",
+    ),
+    "import library cut off": Row(
+        changed(OPS_LIB, import_library("cudnn_ops_infer64_8")[:-9]), 4, f"{OPS_LIB}: is damaged ("
+    ),
+    "text as an import library": Row(
+        changed(OPS_LIB, b"hello"), 4, f"{OPS_LIB}: is not an import library"
     ),
     "no licence": Row(
         changed("LICENSE", None), 4, "holds no licence text (LICENSE); it must travel"

@@ -24,11 +24,11 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "records": ("lock", "lock_reading", "catalogue", "manifest"),
     "decisions": (
         "evidence", "witnesses", "trust", "binary_facts", "pe_exports", "pe_shape", "pe",
-        "elf_layout", "elf_shape", "elf_symbols", "elf", "binary", "inventory",
+        "elf_layout", "elf_shape", "elf_symbols", "elf", "binary", "inventory", "import_library",
         "identity", "library_set", "needs",
     ),
     "our own data": ("recipe_data", "probe"),
-    "reading": ("archive_format", "archive", "folder_lock", "staging"),
+    "reading": ("archive_format", "archive", "folder_lock", "staging", "library_reading"),
     "the release": ("release",),
     "writing": ("reproducible", "outputs", "compression", "zip_writer", "integrity"),
     "artifacts": (

@@ -1,0 +1,34 @@
+"""Reading what unpacked libraries say about themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bundler.errors import Fault
+from bundler.import_library import Promise, read_promises
+from bundler.staging import StagedFile
+
+
+def read_import_libraries(
+    files: Iterable[StagedFile],
+) -> tuple[dict[str, frozenset[Promise]], list[Fault]]:
+    """Read what each import library promises a linker.
+
+    NVIDIA ships each twice, under two names, so equal bytes are read once.
+
+    Returns:
+        the promises by path, and the faults of those that cannot be read.
+    """
+    known: dict[str, frozenset[Promise] | str] = {}
+    promises: dict[str, frozenset[Promise]] = {}
+    faults: list[Fault] = []
+    for file in files:
+        if file.sha256 not in known:
+            with file.location.open("rb") as stream:
+                known[file.sha256] = read_promises(stream)
+        found = known[file.sha256]
+        if isinstance(found, str):
+            faults.append(Fault(file.path, found))
+        else:
+            promises[file.path] = found
+    return promises, faults
