@@ -25,6 +25,10 @@ class Confidence(StrEnum):
     ONE_SOURCE = "one source"
 
 
+_LISTED_BY_NVIDIA = (Confidence.PINNED_MANIFEST, Confidence.MANIFEST)
+_REDIST = "https://developer.download.nvidia.com/compute/cudnn/redist/"
+
+
 @dataclass(frozen=True)
 class CatalogueEntry:
     """One known archive.
@@ -141,6 +145,22 @@ def load_catalogue(
         ),
         pins=tuple(ManifestPin(_text(row, "file"), _sha256(row)) for row in _rows(pins, "pins")),
     )
+
+
+def download_url(catalogue: Catalogue, sha256: str) -> str | None:
+    """Give NVIDIA's address for an archive that one of its manifests lists, else nothing.
+
+    Source: NVIDIA's redist folder, whose manifests name each archive by
+    `cudnn/PLATFORM/FILE` below it.
+
+    Args:
+        catalogue: what is known.
+        sha256: of the archive, lower-case hex.
+    """
+    entry = catalogue.by_sha256(sha256)
+    if entry is None or entry.confidence not in _LISTED_BY_NVIDIA:
+        return None
+    return f"{_REDIST}cudnn/{entry.identity.platform}/{entry.file_name}"
 
 
 def _rows(data: bytes | None, key: str) -> tuple[JsonNode, ...]:

@@ -16,6 +16,8 @@ from bundler.lock import FILE_NAME
 from bundler.names import Platform
 from bundler.outputs import Outputs
 from bundler.release import ValidatedRelease
+from bundler.sbom import FILE_NAME as SBOM_NAME
+from bundler.sbom import sbom_bytes
 from bundler.zip_writer import ZipWriter
 
 _ARCHITECTURES = {Platform.WINDOWS_X86_64: "amd64", Platform.WINDOWS_ARM64: "arm64"}
@@ -55,6 +57,7 @@ def _texts(release: ValidatedRelease) -> dict[str, bytes]:
     return {
         "README.txt": fill_template("app_local/README.txt", values).replace(b"\n", b"\r\n"),
         FILE_NAME: release.lock.to_bytes(),
+        SBOM_NAME: sbom_bytes(release.lock),
         f"{values['assembly']}.manifest": _assembly_manifest(release, values),
     }
 

@@ -26,6 +26,8 @@ from bundler.names import Platform
 from bundler.outputs import Outputs
 from bundler.release import ValidatedRelease
 from bundler.reproducible import CHUNK, FILE_MODE, PROGRAM_MODE, refusing_to_write
+from bundler.sbom import FILE_NAME as SBOM_NAME
+from bundler.sbom import sbom_bytes
 from bundler.zip_writer import GrowingMember, ZipWriter
 
 _ARCHITECTURES = {
@@ -152,6 +154,7 @@ def _info_files(package: _Package) -> tuple[CondaFile, ...]:
     texts = {name: _json(document) for name, document in documents.items()}
     texts["files"] = "".join(f"{file.path}\n" for file in installed).encode()
     texts[FILE_NAME] = release.lock.to_bytes()
+    texts[SBOM_NAME] = sbom_bytes(release.lock)
     licence = release.licence
     result = [
         CondaFile(f"info/{name}", len(data), hashlib.sha256(data).hexdigest(), data)

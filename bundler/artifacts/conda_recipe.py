@@ -20,6 +20,8 @@ from bundler.names import Platform, ReleaseIdentity
 from bundler.probe import PROBE_NAME, probe_executable
 from bundler.recipe_data import read_recipe
 from bundler.release import ValidatedRelease
+from bundler.sbom import FILE_NAME as SBOM_NAME
+from bundler.sbom import sbom_bytes
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ def conda_files(release: ValidatedRelease) -> tuple[CondaFile, ...]:
     probe = libraries.replace("lib/", "bin/") + PROBE_NAME[identity.platform.is_windows]
     files.append(_from_bytes(probe, probe_executable(identity), is_program=True))
     files.append(_from_bytes(share + FILE_NAME, release.lock.to_bytes()))
+    files.append(_from_bytes(share + SBOM_NAME, sbom_bytes(release.lock)))
     return tuple(sorted(files, key=lambda file: file.path))
 
 

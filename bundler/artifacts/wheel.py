@@ -1,7 +1,7 @@
 """The wheel: the payload in an import package that activates it.
 
 Source: the binary distribution format (PEP 427), core metadata 2.4 (PEP 639), recording
-installed projects (PEP 376).
+installed projects (PEP 376), SBOMs in wheels (PEP 770).
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from bundler.probe import probe_library
 from bundler.recipe_data import read_recipe
 from bundler.release import ValidatedRelease
 from bundler.resources import activation_sources
+from bundler.sbom import FILE_NAME as SBOM_NAME
+from bundler.sbom import sbom_bytes
 from bundler.zip_writer import ZipWriter
 
 _WHEEL = """\
@@ -63,7 +65,11 @@ def build(release: ValidatedRelease, options: ArtifactOptions, outputs: Outputs)
         writer, record = ZipWriter(output, options.moment), _Record()
         _add_package(writer, record, release)
         dist_info = f"{stem}.dist-info/"
-        texts = {"METADATA": metadata, "WHEEL": _WHEEL.format(tag=tag).encode()}
+        texts = {
+            "METADATA": metadata,
+            "WHEEL": _WHEEL.format(tag=tag).encode(),
+            f"sboms/{SBOM_NAME}": sbom_bytes(release.lock),
+        }
         for name, data in texts.items():
             _add(writer, record, dist_info + name, data)
         licence = dist_info + "licenses/LICENSE"

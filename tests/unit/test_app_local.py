@@ -23,7 +23,10 @@ from tests.sample_archives import LICENCE, ArchiveLayout, SampleArchive, librari
 from tests.sample_builds import SampleBuild, build_sample
 
 ASSEMBLY = "{urn:schemas-microsoft-com:asm.v1}"
-TEXTS = {"LICENSE", "README.txt", "SHA256SUMS", "cudnn.lock.json", "cudnn8.manifest"}
+TEXTS = {
+    "LICENSE", "README.txt", "SHA256SUMS", "cudnn.lock.json", "cudnn.sbom.cdx.json",
+    "cudnn8.manifest",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

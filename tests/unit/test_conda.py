@@ -34,6 +34,7 @@ from tests.sample_builds import SampleBuild, build_archive, build_sample
 
 PROBE = "Library/bin/cudnn-check.exe"
 LOCK = "Library/share/cudnn/cudnn.lock.json"
+SBOM = "Library/share/cudnn/cudnn.sbom.cdx.json"
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +92,7 @@ def test_it_installs_the_archives_bytes_and_nothing_superfluous(built: SampleBui
     content = inner(built.artifact.path, "pkg-").content
 
     names = {f"Library/bin/{name}": data for name, data in libraries().items()}
-    assert content.keys() == names.keys() | {PROBE, LOCK}
+    assert content.keys() == names.keys() | {PROBE, LOCK, SBOM}
     assert {name: content[name] for name in names} == names
     assert content[LOCK] == built.lock.to_bytes()
 
@@ -113,8 +114,8 @@ def test_info_is_complete(built: SampleBuild) -> None:
     info = read_conda_info(built.artifact.path)
 
     assert info.keys() == {
-        "about.json", "cudnn.lock.json", "files", "index.json", "licenses/LICENSE",
-        "paths.json", "run_exports.json",
+        "about.json", "cudnn.lock.json", "cudnn.sbom.cdx.json", "files", "index.json",
+        "licenses/LICENSE", "paths.json", "run_exports.json",
     }  # fmt: skip
     assert info["licenses/LICENSE"] == LICENCE
     assert info["cudnn.lock.json"] == built.lock.to_bytes()
@@ -354,7 +355,7 @@ def test_conda_build_gets_the_recipe_and_the_payload(
     values = json.loads(variants)
     assert (values["target_platform"], values["cudnn_version"]) == ("win-64", "8.9.5.29")
     assert set(seen["payload"]) == {
-        "LICENSE", f"prefix/{PROBE}", f"prefix/{LOCK}",
+        "LICENSE", f"prefix/{PROBE}", f"prefix/{LOCK}", f"prefix/{SBOM}",
         *(f"prefix/Library/bin/{name}" for name in libraries()),
     }  # fmt: skip
     assert seen["executable"]

@@ -30,7 +30,10 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "our own data": ("recipe_data", "probe"),
     "reading": ("archive_format", "archive", "folder_lock", "staging", "library_reading"),
     "the release": ("release",),
-    "writing": ("reproducible", "outputs", "compression", "zip_writer", "integrity"),
+    "writing": (
+        "reproducible", "outputs", "compression", "zip_writer", "integrity",
+        "cyclonedx_document", "sbom",
+    ),
     "artifacts": (
         "artifacts.conda_info", "artifacts.conda_recipe", "artifacts.conda_engines",
         "artifacts.payload", "artifacts.reading",
