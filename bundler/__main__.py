@@ -10,17 +10,27 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from getpass import getpass
 from pathlib import Path
 
 from bundler import pipeline, presentation
 from bundler.artifacts.reading import kind_of, open_artifact, read_artifact_lock, recognise
+from bundler.attestation import ENVELOPE, Attestor
 from bundler.build_cache import BuildCache
 from bundler.command_line import Arguments, parse
-from bundler.errors import BundlerError, Fault, MissingError, SmokeError
+from bundler.errors import BundlerError, Fault, MissingError, SmokeError, UsageError
 from bundler.ingest import IngestOptions, ingest, inspect_archive
 from bundler.lock import Lock
 from bundler.moment import VARIABLE, moment_of
 from bundler.progress import Progress, show_progress
+from bundler.provenance_check import (
+    SignatureOptions,
+    SubjectCheck,
+    can_be_signed_for,
+    check_envelope,
+    check_signed_file,
+)
+from bundler.signing_keys import KeySource, read_private_key
 from bundler.smoke.report import ArtifactReport, Level, Result, Status, report_document
 from bundler.smoke.wine import cache_folder
 
@@ -79,6 +89,7 @@ def _build(arguments: Arguments, progress: Progress) -> Outcome:
         artifacts=replace(arguments.options, moment=moment_of(os.environ.get(VARIABLE))),
         smoke=arguments.smoke,
         cache=BuildCache(_build_cache_folder()) if arguments.cache else None,
+        attestor=_attestor(arguments),
     )
     result = pipeline.build(options, os.environ, progress)
     document, lines = presentation.build_document(result), presentation.build_lines(result)
@@ -91,14 +102,46 @@ def _build_cache_folder() -> Path:
     return Path(chosen) if chosen else cache_folder() / "builds"
 
 
+def _attestor(arguments: Arguments) -> Attestor:
+    """Read the key first of all, so that a wrong one costs nobody a minute of work."""
+    if arguments.sign is None:
+        return Attestor(arguments.builder)
+    ask = (lambda: getpass(f"passphrase of {arguments.sign}: ")) if sys.stdin.isatty() else None
+    source = KeySource(arguments.sign, arguments.passphrase, ask)
+    return Attestor(arguments.builder, read_private_key(source))
+
+
 def _verify(arguments: Arguments, progress: Progress) -> Outcome:
     path = arguments.paths[0]
+    notes: tuple[str, ...] = ()
+    if arguments.key is not None:
+        if kind_of(path) is None:
+            return _verify_side_file(path, SignatureOptions(arguments.key, arguments.provenance))
+        signed = check_signed_file(path, SignatureOptions(arguments.key, arguments.provenance))
+        notes = (f"signed for in {signed.path.name} by key {signed.key_id}",)
     if kind_of(path) is not None:
-        return _lock_outcome(
-            f"verified: {path.name}", pipeline.verify_artifact(path, arguments.lock)
-        )
+        lock = pipeline.verify_artifact(path, arguments.lock)
+        return _lock_outcome(f"verified: {path.name}", lock, notes)
     with ingest(_ingest_options(arguments, _scratch()), progress) as release:
         return _lock_outcome(f"verified: {path.name}", release.lock, release.notes)
+
+
+def _verify_side_file(path: Path, options: SignatureOptions) -> Outcome:
+    if path.name.endswith(ENVELOPE):
+        if options.provenance is not None:
+            raise UsageError(
+                f"{path.name} is a provenance itself", next_step="leave out --provenance"
+            )
+        checked = check_envelope(path, options.key)
+    elif can_be_signed_for(path):
+        checked = SubjectCheck(check_signed_file(path, options), (path,), ())
+    else:
+        raise UsageError(
+            f"{path} is not something that `build --sign` signs for",
+            next_step="leave out --key to check an archive; give it with an artifact, or with "
+            "the lock, SBOM or provenance beside one",
+        )
+    return Outcome(presentation.signature_document(checked), presentation.signature_lines(checked))
 
 
 def _inspect(arguments: Arguments, progress: Progress) -> Outcome:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from bundler import __version__
 from bundler.artifacts import ArtifactKind, ArtifactOptions, CondaEngine, CudaSource
+from bundler.provenance import BUILDER
 
 _EPILOG = """\
 exit codes:
@@ -22,11 +24,13 @@ _EXAMPLES = {
 examples:
   cudnn-bundler build cudnn-windows-x86_64-8.9.7.29_cuda11-archive.zip -o dist
   cudnn-bundler build archive.zip --manifest redistrib_8.9.7.29.json --only wheel --no-smoke
+  cudnn-bundler build archive.zip --sign key.pem
 """,
     "verify": """\
 examples:
   cudnn-bundler verify cudnn-windows-x86_64-8.9.7.29_cuda11-archive.zip
   cudnn-bundler verify archive.zip --manifest redistrib_8.9.7.29.json
+  cudnn-bundler verify dist/cudnn_runtime_cu11-8.9.7.29-py3-none-win_amd64.whl --key public.pem
 """,
     "inspect": """\
 examples:
@@ -60,6 +64,11 @@ class Arguments:
         require_gpu: a missing GPU is a failure.
         cache: reuse and keep finished builds.
         report: where to write the smoke report.
+        sign: file of the private key to sign the provenance with.
+        passphrase: file that holds the private key's passphrase.
+        builder: URI of whoever answers for the build.
+        key: file of the public key that must have signed.
+        provenance: the signed envelope, where it does not lie beside the artifact.
     """
 
     verb: str
@@ -75,11 +84,21 @@ class Arguments:
     require_gpu: bool = False
     cache: bool = True
     report: Path | None = None
+    sign: Path | None = None
+    passphrase: Path | None = None
+    builder: str = BUILDER
+    key: Path | None = None
+    provenance: Path | None = None
 
 
 def parse(argv: Sequence[str]) -> Arguments:
     """Read the command line; wrong usage ends the process with exit code 2."""
-    found = _parser().parse_args(argv)
+    parser = _parser()
+    found = parser.parse_args(argv)
+    if found.passphrase is not None and found.sign is None:
+        parser.error("--passphrase-file goes with --sign KEY")
+    if found.provenance is not None and found.key is None:
+        parser.error("--provenance goes with --key PUBLIC")
     return Arguments(
         verb=found.verb,
         paths=tuple(found.path) if isinstance(found.path, list) else (found.path,),
@@ -94,6 +113,11 @@ def parse(argv: Sequence[str]) -> Arguments:
         require_gpu=found.require_gpu,
         cache=found.cache,
         report=found.report,
+        sign=found.sign,
+        passphrase=found.passphrase,
+        builder=found.builder,
+        key=found.key,
+        provenance=found.provenance,
     )
 
 
@@ -108,7 +132,8 @@ def _parser() -> argparse.ArgumentParser:
     # For the verbs that lack the option.
     parser.set_defaults(
         output=Path("dist"), only=None, manifest=None, sha256=None, lock=None,
-        smoke=True, require_gpu=False, cache=True, report=None, **vars(ArtifactOptions()),
+        smoke=True, require_gpu=False, cache=True, report=None, sign=None, passphrase=None,
+        builder=BUILDER, key=None, provenance=None, **vars(ArtifactOptions()),
     )  # fmt: skip
     parser.add_argument("--version", action="version", version=f"cudnn-bundler {__version__}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
@@ -119,6 +144,14 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument(
         "--lock", type=Path, metavar="FILE", help="the lock that an artifact must equal"
     )
+    verify.add_argument(
+        "--key", type=Path, metavar="PUBLIC", help="the ed25519 public key (PEM) that must have "
+        "signed the provenance of an artifact",
+    )  # fmt: skip
+    verify.add_argument(
+        "--provenance", type=Path, metavar="FILE",
+        help="the signed envelope (default: *.provenance.dsse.json beside the artifact)",
+    )  # fmt: skip
     inspect = _verb(verbs, "inspect", "show what an archive or artifact is and what it needs")
     inspect.add_argument("path", type=Path, metavar="PATH")
     _add_witnesses(inspect)
@@ -177,6 +210,22 @@ def _add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     build.add_argument(
         "--no-smoke", dest="smoke", action="store_false", help="do not test what was built"
     )
+    _add_signing(build)
+
+
+def _add_signing(build: argparse.ArgumentParser) -> None:
+    build.add_argument(
+        "--sign", type=Path, metavar="KEY",
+        help="sign the provenance with this ed25519 private key (PEM), which only you may read",
+    )  # fmt: skip
+    build.add_argument(
+        "--passphrase-file", dest="passphrase", type=Path, metavar="FILE",
+        help="holds the passphrase of an encrypted KEY; a terminal is asked without it",
+    )  # fmt: skip
+    build.add_argument(
+        "--builder-id", dest="builder", type=_uri, default=BUILDER, metavar="URI",
+        help=f"who answers for the build, in the provenance (default: {BUILDER})",
+    )  # fmt: skip
 
 
 def _add_witnesses(verb: argparse.ArgumentParser) -> None:
@@ -185,6 +234,13 @@ def _add_witnesses(verb: argparse.ArgumentParser) -> None:
         help="NVIDIA's redistrib_*.json that lists the archive, as a witness for its hash",
     )  # fmt: skip
     verb.add_argument("--sha256", metavar="HASH", help="the archive's SHA-256, as a witness")
+
+
+def _uri(text: str) -> str:
+    if re.fullmatch(r"[A-Za-z][A-Za-z0-9+.\-]*:[!-~]+", text) is None:
+        message = f"{text!r} is not a URI, such as https://ci.example.com/builders/release"
+        raise argparse.ArgumentTypeError(message)
+    return text
 
 
 def _level(text: str) -> int:

@@ -95,7 +95,7 @@ def _release(lock: Lock) -> Component:
             ExternalReference(
                 type=ExternalReferenceType.DISTRIBUTION,
                 url=XsUri(url or archive.name),
-                comment=f"the archive that all files were taken from unmodified, {archive.size} "
+                comment=f"the archive that the libraries were taken from, {archive.size} "
                 f"bytes; vouched for by {words}",
                 hashes=_sha256(archive.sha256),
             )
@@ -170,7 +170,7 @@ def _probes(lock: Lock) -> Iterator[Component]:
 
 def _need(need: Need) -> Component:
     included = need.satisfied_by is not None
-    start = "" if included else "not included, must be on the target machine: "
+    start = "" if included else "not included: "
     return Component(
         bom_ref=f"need:{need.name}",
         type=ComponentType.LIBRARY,

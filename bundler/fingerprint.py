@@ -11,7 +11,14 @@ from importlib.resources.abc import Traversable
 from bundler.compression import LIBRARY
 from bundler.recipe_data import recipes_folder
 
-_DISTRIBUTIONS = ("backports.zstd", "isal", "pefile", "py-rattler-build")
+_DISTRIBUTIONS = (
+    "backports.zstd",
+    "cyclonedx-python-lib",
+    "isal",
+    "packageurl-python",
+    "pefile",
+    "py-rattler-build",
+)
 
 
 def tool_fingerprint() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bundler.artifacts import (
@@ -19,6 +19,7 @@ from bundler.artifacts import (
 )
 from bundler.artifacts.conda_engines import conda_build_program
 from bundler.artifacts.reading import read_artifact_files, read_artifact_lock, recognise
+from bundler.attestation import Attestor, FinishedBuild, write_side_files
 from bundler.build_cache import BuildCache, KeptBuild, build_key
 from bundler.errors import ReleaseError, UsageError
 from bundler.fingerprint import tool_fingerprint
@@ -59,6 +60,7 @@ class BuildOptions:
         artifacts: what may differ between builds of one archive.
         smoke: whether to test them.
         cache: where finished builds are kept; none are when there is none.
+        attestor: who speaks for them.
     """
 
     ingest: IngestOptions
@@ -67,6 +69,7 @@ class BuildOptions:
     artifacts: ArtifactOptions
     smoke: bool
     cache: BuildCache | None = None
+    attestor: Attestor = field(default_factory=Attestor)
 
 
 @dataclass(frozen=True)
@@ -125,14 +128,14 @@ def build(options: BuildOptions, environment: Mapping[str, str], progress: Progr
         # An older report would speak of these files: equal inputs give equal hashes.
         report_path.unlink(missing_ok=True)
         made = _made(archive, scratch, options, progress)
-    lock_path = options.output / f"{made.lock.identity.stem}.lock.json"
-    side_files = [write_bytes(lock_path, made.lock.to_bytes()).path]
+    finished = FinishedBuild(made.lock, made.artifacts, options.ingest, options.artifacts)
+    side_files = write_side_files(finished, options.attestor, options.output)
     reports: tuple[ArtifactReport, ...] = ()
     if options.smoke:
         smoke_options = SmokeOptions(options.output, report=report_path)
         reports = smoke(made.artifacts, smoke_options, environment, progress)
-        side_files.append(report_path)
-    return BuildResult(made.lock, made.notes, made.artifacts, tuple(side_files), reports)
+        side_files += (report_path,)
+    return BuildResult(made.lock, made.notes, made.artifacts, side_files, reports)
 
 
 def _made(

@@ -8,6 +8,7 @@ from bundler.artifacts import Artifact
 from bundler.errors import BundlerError
 from bundler.lock import Lock, Role
 from bundler.pipeline import BuildResult
+from bundler.provenance_check import SubjectCheck
 from bundler.smoke.report import ArtifactReport, report_document
 
 _MEBIBYTE = 1024 * 1024
@@ -75,6 +76,24 @@ def lock_lines(lock: Lock, notes: Sequence[str] = ()) -> Iterator[str]:
         yield f"  {name:<42} {file.size:>12} {version:<10} {signed}"
     yield from _target_lines(lock)
     yield from _remark_lines((*lock.warnings, *notes))
+
+
+def signature_lines(checked: SubjectCheck) -> Iterator[str]:
+    """Say who signed, and for which of the files at hand."""
+    yield f"signed by key {checked.provenance.key_id}"
+    yield from (f"  as signed: {path}" for path in checked.present)
+    yield from (f"  not here: {name}" for name in checked.absent)
+
+
+def signature_document(checked: SubjectCheck) -> dict[str, object]:
+    """Give a checked signature as JSON."""
+    return {
+        "provenance": str(checked.provenance.path),
+        "key_id": checked.provenance.key_id,
+        "subjects": dict(checked.provenance.subjects),
+        "present": [str(path) for path in checked.present],
+        "absent": list(checked.absent),
+    }
 
 
 def build_document(result: BuildResult) -> dict[str, object]:

@@ -56,6 +56,8 @@ class _Live(_Lines):
 
     def __call__(self, step: str, total: int = 0) -> None:
         super().__call__(step, total)
+        # Not before the first step: until then somebody may be asked for a passphrase.
+        self._bar.start()
         self._bar.reset(self._task, description=step, total=total or None)
 
     def advance(self, size: int) -> None:
@@ -84,5 +86,8 @@ def show_progress(
         TransferSpeedColumn(),
         TimeRemainingColumn(),
     )
-    with Bar(*columns, console=console, transient=True, get_time=clock) as bar:
+    bar = Bar(*columns, console=console, transient=True, get_time=clock)
+    try:
         yield _Live(console, clock, bar)
+    finally:
+        bar.stop()

@@ -32,7 +32,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "the release": ("release",),
     "writing": (
         "reproducible", "outputs", "compression", "zip_writer", "integrity",
-        "cyclonedx_document", "sbom",
+        "cyclonedx_document", "sbom", "provenance", "envelope", "windows_rights", "signing_keys",
     ),
     "artifacts": (
         "artifacts.conda_info", "artifacts.conda_recipe", "artifacts.conda_engines",
@@ -44,7 +44,10 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "smoke.installation", "smoke.report", "smoke.probe_run", "smoke.trap",
         "smoke.app_local", "smoke.wheel", "smoke.conda", "smoke.smoke_test",
     ),
-    "the flow": ("progress", "fingerprint", "build_cache", "ingest", "pipeline"),
+    "the flow": (
+        "progress", "fingerprint", "build_cache", "ingest", "attestation", "provenance_check",
+        "pipeline",
+    ),
     "command line": ("presentation", "command_line", "__main__"),
 }  # fmt: skip
 """From the ground up: a module imports from its own layer and from earlier ones."""

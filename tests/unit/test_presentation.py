@@ -142,4 +142,4 @@ def test_progress_on_a_terminal_shows_rate_and_time_left(monkeypatch: pytest.Mon
 
     shown = stream.getvalue()
     assert "s] reading [bold]a.zip[/bold]" in shown
-    assert re.search(r"\d%.*kB/s.*\d+:\d\d:\d\d", shown), shown[-500:]
+    assert re.search(r"\d%.*[kM]B/s.*\d+:\d\d:\d\d", shown), shown[-500:]
