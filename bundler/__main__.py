@@ -33,6 +33,12 @@ from bundler.provenance_check import (
 from bundler.signing_keys import KeySource, read_private_key
 from bundler.smoke.report import ArtifactReport, Level, Result, Status, report_document
 from bundler.smoke.wine import cache_folder
+from bundler.verification.presentation import (
+    verification_document,
+    verification_lines,
+)
+from bundler.verification.recognition import artifact_kind
+from bundler.verification.verdict import verdict
 
 _CACHE_VARIABLE = "CUDNN_BUNDLER_CACHE"
 
@@ -113,17 +119,26 @@ def _attestor(arguments: Arguments) -> Attestor:
 
 def _verify(arguments: Arguments, progress: Progress) -> Outcome:
     path = arguments.paths[0]
-    notes: tuple[str, ...] = ()
+    is_ours = path.is_dir() or artifact_kind(path) is not None
     if arguments.key is not None:
-        if kind_of(path) is None:
-            return _verify_side_file(path, SignatureOptions(arguments.key, arguments.provenance))
-        signed = check_signed_file(path, SignatureOptions(arguments.key, arguments.provenance))
-        notes = (f"signed for in {signed.path.name} by key {signed.key_id}",)
-    if kind_of(path) is not None:
-        lock = pipeline.verify_artifact(path, arguments.lock)
-        return _lock_outcome(f"verified: {path.name}", lock, notes)
+        options = SignatureOptions(arguments.key, arguments.provenance)
+        return _verify_signed(arguments, options, progress, is_artifact=is_ours)
+    if is_ours:
+        return _verify_by_lock(arguments, progress)
     with ingest(_ingest_options(arguments, _scratch()), progress) as release:
         return _lock_outcome(f"verified: {path.name}", release.lock, release.notes)
+
+
+def _verify_signed(
+    arguments: Arguments, options: SignatureOptions, progress: Progress, *, is_artifact: bool
+) -> Outcome:
+    path = arguments.paths[0]
+    if not is_artifact:
+        return _verify_side_file(path, options)
+    signed = check_signed_file(path, options)
+    found = _verify_by_lock(arguments, progress)
+    note = f"signed for in {signed.path.name} by key {signed.key_id}"
+    return replace(found, lines=[*found.lines, f"  {note}"])
 
 
 def _verify_side_file(path: Path, options: SignatureOptions) -> Outcome:
@@ -142,6 +157,17 @@ def _verify_side_file(path: Path, options: SignatureOptions) -> Outcome:
             "the lock, SBOM or provenance beside one",
         )
     return Outcome(presentation.signature_document(checked), presentation.signature_lines(checked))
+
+
+def _verify_by_lock(arguments: Arguments, progress: Progress) -> Outcome:
+    if arguments.manifest or arguments.sha256:
+        raise UsageError(
+            "--manifest and --sha256 vouch for an archive, and this is none",
+            next_step="give --lock FILE to compare with a lock that you trust",
+        )
+    progress(f"comparing {arguments.paths[0]}")
+    found = pipeline.verify(arguments.paths[0], arguments.lock)
+    return Outcome(verification_document(found), verification_lines(found), verdict(found))
 
 
 def _inspect(arguments: Arguments, progress: Progress) -> Outcome:

@@ -30,6 +30,8 @@ examples:
 examples:
   cudnn-bundler verify cudnn-windows-x86_64-8.9.7.29_cuda11-archive.zip
   cudnn-bundler verify archive.zip --manifest redistrib_8.9.7.29.json
+  cudnn-bundler verify dist/cudnn_runtime_cu11-8.9.7.29-py3-none-win_amd64.whl
+  cudnn-bundler verify .venv --lock cudnn-8.9.7.29-cuda11-windows-x86_64.lock.json
   cudnn-bundler verify dist/cudnn_runtime_cu11-8.9.7.29-py3-none-win_amd64.whl --key public.pem
 """,
     "inspect": """\
@@ -58,7 +60,7 @@ class Arguments:
         kinds: which artifacts.
         manifest: a witness.
         sha256: a witness, hex.
-        lock: what an artifact must equal, instead of the lock it carries.
+        lock: what an artifact or installation must equal, instead of the lock it carries.
         options: what may differ between builds of one archive.
         smoke: test what was built.
         require_gpu: a missing GPU is a failure.
@@ -138,11 +140,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"cudnn-bundler {__version__}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     _add_build(verbs)
-    verify = _verb(verbs, "verify", "check an archive, or an artifact against its lock")
+    verify = _verb(verbs, "verify", "check an archive, an artifact or what was installed")
     verify.add_argument("path", type=Path, metavar="PATH")
     _add_witnesses(verify)
     verify.add_argument(
-        "--lock", type=Path, metavar="FILE", help="the lock that an artifact must equal"
+        "--lock",
+        type=Path,
+        metavar="FILE",
+        help="the lock to compare with, instead of the one that is carried",
     )
     verify.add_argument(
         "--key", type=Path, metavar="PUBLIC", help="the ed25519 public key (PEM) that must have "

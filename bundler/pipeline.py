@@ -18,13 +18,12 @@ from bundler.artifacts import (
     wheel,
 )
 from bundler.artifacts.conda_engines import conda_build_program
-from bundler.artifacts.reading import read_artifact_files, read_artifact_lock, recognise
+from bundler.artifacts.reading import read_artifact_lock, recognise
 from bundler.attestation import Attestor, FinishedBuild, write_side_files
 from bundler.build_cache import BuildCache, KeptBuild, build_key
-from bundler.errors import ReleaseError, UsageError
+from bundler.errors import UsageError
 from bundler.fingerprint import tool_fingerprint
 from bundler.ingest import IngestOptions, TrustedArchive, open_trusted, read_input, unpack
-from bundler.integrity import compare
 from bundler.lock import Lock
 from bundler.lock_reading import parse_lock
 from bundler.names import Platform
@@ -38,6 +37,9 @@ from bundler.smoke.installation import SmokeContext
 from bundler.smoke.report import FILE_NAME, ArtifactReport, report_bytes
 from bundler.smoke.smoke_test import smoke_test
 from bundler.staging import staging_folder
+from bundler.verification import GivenLock, Verification
+from bundler.verification.recognition import artifact_kind, verify_artifact_file, verify_folder
+from bundler.verification.verdict import verdict
 
 BUILDERS = {
     ArtifactKind.APP_LOCAL: app_local.build,
@@ -260,22 +262,42 @@ def _one_platform(made: tuple[Artifact, ...]) -> Platform:
     return platforms.pop()
 
 
-def verify_artifact(path: Path, lock_path: Path | None) -> Lock:
-    """Compare an artifact's libraries with a lock, its own unless another is given.
+def verify(path: Path, lock_path: Path | None) -> tuple[Verification, ...]:
+    """Compare an artifact, or everything recognised in a folder, with what it must be.
+
+    Nothing is unpacked and nothing is written.
+
+    Args:
+        path: an artifact by whatever name, or a folder.
+        lock_path: the lock to compare with, instead of the one that is carried.
+
+    Returns:
+        one for each thing that was found, with its faults.
 
     Raises:
-        ArchiveError: the artifact is damaged.
-        ReleaseError: its libraries differ from the lock; lists every difference.
+        UsageError: it is nothing that can be recognised.
+        ArchiveError: it is damaged, or hostile.
     """
-    kind = recognise(path)
-    lock = read_artifact_lock(kind, path)
+    given = None
     if lock_path is not None:
         lock = parse_lock(read_input(lock_path, "lock"), lock_path.name)
-    faults = compare(lock, read_artifact_files(kind, path))
-    if faults:
-        raise ReleaseError(
-            f"{path.name} differs from its lock",
-            next_step="do not ship it; build it again from the archive",
-            faults=faults,
-        )
-    return lock
+        given = GivenLock(lock, lock_path.name)
+    if path.is_dir():
+        return verify_folder(path, given)
+    kind = artifact_kind(path) or recognise(path)
+    return (verify_artifact_file(kind, path, given),)
+
+
+def verify_artifact(path: Path, lock_path: Path | None) -> Lock:
+    """Insist that an artifact is what it must be, and give its lock; see `verify`.
+
+    Raises:
+        UsageError: it is no artifact.
+        ArchiveError: it is damaged, or hostile.
+        ReleaseError: it differs from its lock; lists every difference.
+    """
+    found = verify(path, lock_path)
+    error = verdict(found)
+    if error is not None:
+        raise error
+    return next(item.lock for item in found if item.lock is not None)

@@ -11,6 +11,7 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 
+from bundler import __version__
 from bundler.artifacts import Artifact, ArtifactKind, ArtifactOptions, CudaSource
 from bundler.artifacts.payload import add_file, add_payload, fill_template, template_values
 from bundler.errors import UsageError
@@ -27,7 +28,7 @@ from bundler.zip_writer import ZipWriter
 
 _WHEEL = """\
 Wheel-Version: 1.0
-Generator: cudnn-bundler
+Generator: cudnn-bundler {version}
 Root-Is-Purelib: false
 Tag: {tag}
 """
@@ -67,7 +68,7 @@ def build(release: ValidatedRelease, options: ArtifactOptions, outputs: Outputs)
         dist_info = f"{stem}.dist-info/"
         texts = {
             "METADATA": metadata,
-            "WHEEL": _WHEEL.format(tag=tag).encode(),
+            "WHEEL": _wheel_file(tag),
             f"sboms/{SBOM_NAME}": sbom_bytes(release.lock),
         }
         for name, data in texts.items():
@@ -80,6 +81,10 @@ def build(release: ValidatedRelease, options: ArtifactOptions, outputs: Outputs)
         writer.close()
         release.archive.check_unchanged()
     return Artifact(ArtifactKind.WHEEL, outputs.folder / file_name, output.size, output.sha256)
+
+
+def _wheel_file(tag: str) -> bytes:
+    return _WHEEL.format(tag=tag, version=__version__).encode()
 
 
 def library_folder(identity: ReleaseIdentity) -> str:

@@ -12,7 +12,7 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import Template
@@ -21,9 +21,12 @@ from typing import IO, Any, NoReturn
 import pytest
 
 from bundler.__main__ import VERBS, main
+from bundler.artifacts import ArtifactKind
 from bundler.recipe_data import builtin_catalogue
+from tests.installations import INFO, PACKAGE, unzip
 from tests.raw_zips import Member, deflated, made
 from tests.sample_archives import FIXTURES, NAME, ArchiveLayout, SampleArchive, libraries
+from tests.sample_builds import build_sample
 
 ROOT = ArchiveLayout().root
 MAIN, OPS, CNN = "bin/cudnn64_8.dll", "bin/cudnn_ops_infer64_8.dll", "bin/cudnn_cnn_infer64_8.dll"
@@ -426,8 +429,187 @@ def test_verify_refuses_bad_input(scene: Scene, capsys: pytest.CaptureFixture[st
     assert scene.leftovers() == []
 
 
-def test_the_table_is_long() -> None:
+Prepare = Callable[[Path, Mapping[ArtifactKind, Path]], Path]
+"""Makes something bad of good artifacts in an empty folder, and says what to verify."""
+
+
+def file(kind: ArtifactKind, change: Callable[[bytes], bytes], name: str = "") -> Prepare:
+    def prepare(folder: Path, artifacts: Mapping[ArtifactKind, Path]) -> Path:
+        path = folder / (name or artifacts[kind].name)
+        path.write_bytes(change(artifacts[kind].read_bytes()))
+        return path
+
+    return prepare
+
+
+def unpacked(kind: ArtifactKind, *changes: tuple[str, bytes | None]) -> Prepare:
+    def prepare(folder: Path, artifacts: Mapping[ArtifactKind, Path]) -> Path:
+        unzip(artifacts[kind], folder)
+        for name, data in changes:
+            if data is None:
+                (folder / name).unlink()
+            else:
+                (folder / name).parent.mkdir(exist_ok=True, parents=True)
+                (folder / name).write_bytes(data)
+        return folder
+
+    return prepare
+
+
+def files(**content: bytes) -> Prepare:
+    def prepare(folder: Path, _: Mapping[ArtifactKind, Path]) -> Path:
+        for name, data in content.items():
+            (folder / name).write_bytes(data)
+        return folder
+
+    return prepare
+
+
+APP, WHEEL, CONDA = ArtifactKind.APP_LOCAL, ArtifactKind.WHEEL, ArtifactKind.CONDA
+RECORD, EMPTY = f"{INFO}/RECORD", "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"
+NO_ARTIFACT = "is damaged or was not made by this tool"
+VERIFIED: dict[str, tuple[Prepare, int, str, tuple[str, ...]]] = {
+    # Files.
+    "wheel cut off": (file(WHEEL, lambda data: data[:-50]), 3, NO_ARTIFACT, ()),
+    "conda cut off": (file(CONDA, lambda data: data[: len(data) // 2]), 3, NO_ARTIFACT, ()),
+    "bundle appended to": (file(APP, lambda data: data + b"x"), 3, "bytes follow its end", ()),
+    "wheel is a page": (file(WHEEL, lambda _: HTML), 3, "is a web page", ()),
+    "conda is empty": (file(CONDA, lambda _: b""), 3, "is empty", ()),
+    "bundle is a gzip": (file(APP, lambda _: tar_archive("w:gz")), 3, "is a gzip file", ()),
+    "wheel of another project": (
+        file(WHEEL, lambda _: zipped({"a-1.dist-info/RECORD": b"", "a/__init__.py": b""})),
+        3, NO_ARTIFACT, (),
+    ),
+    "conda package of others": (
+        file(CONDA, lambda _: zipped({"metadata.json": b"{}", "pkg-a.tar.zst": b"",
+                                      "info-a.tar.zst": b""})),
+        3, NO_ARTIFACT, (),
+    ),
+    "bundle with only a lock": (
+        file(APP, lambda _: zipped({"cudnn.lock.json": b"{}"}), "x.zip"), 3, NO_ARTIFACT, (),
+    ),
+    "bundle with a hostile list": (
+        file(APP, lambda _: zipped({"cudnn.lock.json": b"{}",
+                                    "SHA256SUMS": b"0" * 64 + b"  ../x\n"})),
+        3, "../x: leaves its folder", (),
+    ),
+    "wheel with a hostile member": (
+        file(WHEEL, lambda _: zipped({f"{PACKAGE}/__init__.py": b"", "../x": b""})),
+        3, "../x: leaves its folder", (),
+    ),
+    "wheel that is not there": (lambda folder, _: folder / "a.whl", 2, "does not exist", ()),
+    # Folders.
+    "an empty folder": (files(), 2, "is a folder in which nothing is recognised", ()),
+    "libraries and no lock": (
+        files(**{"cudnn64_8.dll": b"1"}), 2, "1 cuDNN libraries and no lock to compare", (),
+    ),
+    "a lock of a list": (files(**{"cudnn.lock.json": b"[]"}), 3, "is not a lock", ()),
+    "a lock of nonsense": (files(**{"cudnn.lock.json": b"\xff"}), 3, "is not a lock", ()),
+    "an unpacked library gone": (
+        unpacked(APP, ("cudnn64_8.dll", None)), 4, "cudnn64_8.dll: was written, for SHA256SUMS", (),
+    ),
+    "an unpacked library changed": (
+        unpacked(APP, ("cudnn64_8.dll", b"1")), 4, "cudnn64_8.dll: has 1 bytes instead of", (),
+    ),
+    "hostile sums": (
+        unpacked(APP, ("SHA256SUMS", b"0" * 64 + b"  /etc/x\n")), 3, "is an absolute path", (),
+    ),
+    "hostile RECORD": (
+        unpacked(WHEEL, (RECORD, f"../../x,sha256={EMPTY},0\n".encode())), 3,
+        "../../x: leaves its folder", (),
+    ),
+    "RECORD is binary": (unpacked(WHEEL, (RECORD, b"\xff\xfe")), 3, f"{RECORD} is damaged", ()),
+    "an installed module more": (
+        unpacked(WHEEL, (f"{PACKAGE}/x.py", b"")), 4, f"{PACKAGE}/x.py: is in no list", (),
+    ),
+    "an installed package without anything": (
+        unpacked(WHEEL, (RECORD, None), (f"{PACKAGE}/cudnn.lock.json", None)), 3,
+        f"there is no {PACKAGE}/cudnn.lock.json", (),
+    ),
+    "a prefix's record of a list": (
+        lambda folder, _: in_prefix(folder, b"[]"), 3, "cudnn-1.json is damaged", (),
+    ),
+    "a prefix's record of numbers": (
+        lambda folder, _: in_prefix(folder, b'{"name": "cudnn", "paths_data": {"paths": [1]}}'), 3,
+        "holds a number where a path must be", (),
+    ),
+    "a prefix's hostile record": (
+        lambda folder, _: in_prefix(
+            folder, b'{"name": "cudnn", "paths_data": {"paths": [{"_path": "../x"}]}}'
+        ), 3, "../x: leaves its folder", (),
+    ),
+    "paths.json of nothing": (
+        lambda folder, _: in_cache(folder, b"{}"), 3, "its paths must be an array, not null", (),
+    ),
+    # The lock that the user gives.
+    "no such lock": (unpacked(APP), 2, "cannot read the lock", ("--lock", "$folder/no.json")),
+    "the lock is a folder": (unpacked(APP), 2, "cannot read the lock", ("--lock", "$folder")),
+    "the lock is a library": (
+        unpacked(APP), 3, "cudnn64_8.dll is not a lock", ("--lock", "$folder/cudnn64_8.dll"),
+    ),
+    "a hash for a folder": (unpacked(APP), 2, "vouch for an archive", ("--sha256", "0" * 64)),
+}  # fmt: skip
+
+
+def in_prefix(folder: Path, record: bytes) -> Path:
+    (folder / "conda-meta").mkdir()
+    (folder / "conda-meta" / "cudnn-1.json").write_bytes(record)
+    return folder
+
+
+def in_cache(folder: Path, paths: bytes) -> Path:
+    (folder / "info").mkdir()
+    (folder / "info" / "index.json").write_bytes(b"{}")
+    (folder / "info" / "paths.json").write_bytes(paths)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def artifacts(tmp_path_factory: pytest.TempPathFactory) -> dict[ArtifactKind, Path]:
+    folder = tmp_path_factory.mktemp("good")
+    return {
+        kind: build_sample(SampleArchive(), kind, folder / kind).artifact.path
+        for kind in ArtifactKind
+    }
+
+
+@pytest.mark.parametrize(
+    ("prepare", "code", "words", "arguments"), VERIFIED.values(), ids=VERIFIED.keys()
+)
+def test_verify_refuses_what_is_no_archive_either(
+    prepare: Prepare,
+    code: int,
+    words: str,
+    arguments: tuple[str, ...],
+    artifacts: dict[ArtifactKind, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = prepare(tmp_path, artifacts)
+    before = sorted(tmp_path.rglob("*"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    filled = [Template(argument).substitute(folder=tmp_path) for argument in arguments]
+
+    found = main(["verify", str(path), *filled, "--json"])
+    printed = capsys.readouterr()
+    document = json.loads(printed.out)
+
+    assert words in " ".join(printed.err.split())
+    assert (found, document["exit_code"]) == (code, code)
+    assert document["next"]
+    assert "Traceback" not in printed.err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("kind", ArtifactKind)
+def test_the_artifacts_were_good(kind: ArtifactKind, artifacts: dict[ArtifactKind, Path]) -> None:
+    assert main(["verify", str(artifacts[kind])]) == 0
+
+
+def test_the_tables_are_long() -> None:
     assert len(ROWS) >= 60
+    assert len(VERIFIED) >= 30
 
 
 def test_good_input_is_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -480,10 +662,10 @@ def test_a_full_disk_is_the_destinations_refusal(
     path.write_bytes(GOOD)
     opened = Path.open
 
-    def full(self: Path, mode: str = "r") -> IO[Any]:
+    def full(self: Path, mode: str = "r", encoding: str | None = None) -> IO[Any]:
         if "x" in mode:
             raise OSError(errno.ENOSPC, "No space left on device")
-        return opened(self, mode)
+        return opened(self, mode, encoding=encoding)
 
     monkeypatch.setattr(Path, "open", full)
     sha256 = hashlib.sha256(GOOD).hexdigest()

@@ -39,6 +39,13 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "artifacts.payload", "artifacts.reading",
         "artifacts.app_local", "artifacts.wheel", "artifacts.conda",
     ),
+    "verification": (
+        "verification", "verification.comparison", "verification.listings",
+        "verification.folder_files", "verification.artifact_files", "verification.locks",
+        "verification.own_copies", "verification.conda_files", "verification.app_local",
+        "verification.wheel", "verification.conda", "verification.archive_tree",
+        "verification.recognition", "verification.verdict",
+    ),
     "smoke": (
         "smoke.cached_folder", "smoke.host", "smoke.wine", "smoke.hosts", "smoke.windows_python",
         "smoke.installation", "smoke.report", "smoke.probe_run", "smoke.trap",
@@ -48,7 +55,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "progress", "fingerprint", "build_cache", "ingest", "attestation", "provenance_check",
         "pipeline",
     ),
-    "command line": ("presentation", "command_line", "__main__"),
+    "command line": (
+        "presentation", "verification.presentation", "command_line", "__main__",
+    ),
 }  # fmt: skip
 """From the ground up: a module imports from its own layer and from earlier ones."""
 
