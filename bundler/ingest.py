@@ -22,6 +22,7 @@ from bundler.release import (
     examine,
     validate,
 )
+from bundler.signature_policy import DEFAULT_POLICY, SignaturePolicy
 from bundler.staging import stage, staging_folder
 from bundler.trust import GivenWitnesses, TrustDecision, decide, normalise_sha256
 
@@ -37,12 +38,14 @@ class IngestOptions:
         manifest: NVIDIA's manifest, as a witness for the archive's hash.
         sha256: the expected SHA-256 in hex, as a witness.
         scratch: a folder on a disk with room for the unpacked archive.
+        signatures: what is asked of the libraries' signatures.
     """
 
     archive: Path
     manifest: Path | None
     sha256: str | None
     scratch: Path
+    signatures: SignaturePolicy = DEFAULT_POLICY
 
 
 @dataclass(frozen=True)
@@ -52,10 +55,12 @@ class TrustedArchive:
     Args:
         file: the open file.
         decision: who vouches for it.
+        signatures: what is asked of its libraries' signatures.
     """
 
     file: ArchiveFile
     decision: TrustDecision
+    signatures: SignaturePolicy
 
 
 @contextmanager
@@ -77,7 +82,7 @@ def open_trusted(
     with_md5 = given.manifest is not None
     progress(f"reading {options.archive.name}", _size(options.archive) * (1 + with_md5))
     with open_file(options.archive, with_md5=with_md5, count=progress.advance) as file:
-        yield TrustedArchive(file, (trust or _trust)(file, given))
+        yield TrustedArchive(file, (trust or _trust)(file, given), options.signatures)
 
 
 @contextmanager
@@ -137,7 +142,7 @@ def _candidate(trusted: TrustedArchive, scratch: Path, progress: Progress) -> Ca
     progress(f"unpacking {len(archive.entries)} files", total)
     files = stage(archive, scratch / "archive")
     progress("validating")
-    return Candidate(archive, file.digest, decision, files, scratch)
+    return Candidate(archive, file.digest, decision, files, scratch, trusted.signatures)
 
 
 def _size(path: Path) -> int:

@@ -7,13 +7,13 @@ the same lock everywhere.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from bundler.names import ReleaseIdentity
 
 FILE_NAME = "cudnn.lock.json"
-SCHEMA = 1
+SCHEMA = 2
 
 
 class Role(StrEnum):
@@ -27,6 +27,30 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True)
+class Signer:
+    """Whose Authenticode signature a library carries, and since when.
+
+    Args:
+        organisation: of the certificate's subject.
+        issuer: the common name of the certificate's issuer.
+        serial: of the certificate, in lowercase hex.
+        signed_at: the timestamp's moment, such as `2023-09-07T07:12:54Z`.
+        digest: the algorithm, such as `sha256`.
+    """
+
+    organisation: str
+    issuer: str
+    serial: str
+    signed_at: str
+    digest: str
+
+    @property
+    def in_words(self) -> str:
+        """Say who signed it and when."""
+        return f"signed by {self.organisation}, {self.signed_at[:10]}"
+
+
+@dataclass(frozen=True)
 class LibraryFacts:
     """What the lock keeps of a library's binary facts.
 
@@ -36,7 +60,7 @@ class LibraryFacts:
         imports: names of the libraries it links to, sorted.
         run_time_names: names and patterns it may open while running, sorted.
         exports: how many functions it offers.
-        signed: an Authenticode signature is attached.
+        signer: who signed it, by a sound signature; nothing when it is not signed.
     """
 
     machine: str
@@ -44,7 +68,7 @@ class LibraryFacts:
     imports: tuple[str, ...]
     run_time_names: tuple[str, ...]
     exports: int
-    signed: bool
+    signer: Signer | None
 
 
 @dataclass(frozen=True)
@@ -220,5 +244,5 @@ def _file_document(file: LockedFile) -> dict[str, object]:
         "role": str(file.role),
     }
     if file.library is not None:
-        document["library"] = vars(file.library)
+        document["library"] = asdict(file.library)
     return document

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from typing import Any, TypeVar
 
 from bundler.errors import ArchiveError
@@ -16,6 +17,7 @@ from bundler.lock import (
     Need,
     NeedKind,
     Role,
+    Signer,
 )
 from bundler.names import Platform, ReleaseIdentity, Version
 
@@ -97,8 +99,12 @@ def _library(item: dict[str, Any]) -> LibraryFacts:
         imports=_texts(item["imports"]),
         run_time_names=_texts(item["run_time_names"]),
         exports=_typed(item["exports"], int),
-        signed=_typed(item["signed"], bool),
+        signer=None if item["signer"] is None else _signer(item["signer"]),
     )
+
+
+def _signer(item: dict[str, Any]) -> Signer:
+    return Signer(**{field.name: _typed(item[field.name], str) for field in fields(Signer)})
 
 
 def _need(item: dict[str, Any]) -> Need:

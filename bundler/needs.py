@@ -99,3 +99,12 @@ def _need(name: str, users: set[str], version: Version, rules: tuple[NeedRule, .
     if rule.kind in {"system", "internal"}:
         return None
     return Need(name, needed_by, NeedKind(rule.kind), rule.reason, rule.provider)
+
+
+def need_warnings(needs: Iterable[Need]) -> list[str]:
+    """Say which names nothing is known about, so that somebody looks."""
+    return [
+        f"{need.name} is opened by {', '.join(need.needed_by)}: {need.reason}"
+        for need in needs
+        if need.kind is NeedKind.UNKNOWN
+    ]

@@ -163,7 +163,7 @@ def _key(archive: TrustedArchive, options: BuildOptions) -> str:
         {
             "tool": tool_fingerprint(),
             "archive": [archive.file.name, archive.file.digest],
-            "trust": archive.decision,
+            "trust": [archive.decision, archive.signatures],
             "kinds": options.kinds,
             "options": options.artifacts,
         }

@@ -72,7 +72,7 @@ def lock_lines(lock: Lock, notes: Sequence[str] = ()) -> Iterator[str]:
         file = by_name[name]
         facts = file.library
         version = (facts and facts.file_version) or "no version resource"
-        signed = "signed" if facts and facts.signed else "not signed"
+        signed = facts.signer.in_words if facts and facts.signer else "not signed"
         yield f"  {name:<42} {file.size:>12} {version:<10} {signed}"
     yield from _target_lines(lock)
     yield from _remark_lines((*lock.warnings, *notes))

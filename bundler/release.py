@@ -11,6 +11,7 @@ from dataclasses import InitVar, dataclass
 from pathlib import Path
 
 from bundler.archive import Archive
+from bundler.authenticode.libraries import read_signatures
 from bundler.binary_facts import BinaryFacts
 from bundler.errors import Fault, ReleaseError
 from bundler.identity import Evidence, identify
@@ -29,12 +30,17 @@ from bundler.lock import (
     LockedArchive,
     LockedFile,
     LockedWitness,
-    Need,
-    NeedKind,
     Role,
 )
 from bundler.names import ReleaseIdentity, Version
-from bundler.needs import NeedRule, needs_of
+from bundler.needs import NeedRule, need_warnings, needs_of
+from bundler.signature_policy import (
+    DEFAULT_POLICY,
+    Signature,
+    SignaturePolicy,
+    signature_faults,
+    signature_warnings,
+)
 from bundler.staging import StagedFile
 from bundler.trust import ArchiveDigest, TrustDecision
 
@@ -98,6 +104,7 @@ class Candidate:
         trust: who vouched for it.
         files: its members, unpacked.
         scratch: a private folder on the output's disk.
+        policy: what is asked of the libraries' signatures.
     """
 
     archive: Archive
@@ -105,6 +112,7 @@ class Candidate:
     trust: TrustDecision
     files: tuple[StagedFile, ...]
     scratch: Path
+    policy: SignaturePolicy = DEFAULT_POLICY
 
 
 @dataclass(frozen=True)
@@ -155,6 +163,9 @@ def examine(candidate: Candidate, tables: ReleaseTables) -> Examination:
     roles = {file.path: role_of(file.path) for file in candidate.files}
     libraries = [file for file in candidate.files if roles[file.path] is Role.RUNTIME]
     facts, faults = _read_libraries(libraries)
+    readable = {file.path: file.location for file in libraries if file.location.name in facts}
+    signatures = read_signatures(readable, candidate.policy.roots)
+    faults += signature_faults(signatures, required=candidate.policy.required)
     faults += inventory_faults(roles.items())
     promises, damage = read_import_libraries(
         file for file in candidate.files if roles[file.path] is Role.IMPORT_LIBRARY
@@ -175,7 +186,7 @@ def examine(candidate: Candidate, tables: ReleaseTables) -> Examination:
         faults += promise_faults(promises, facts, unreadable)
     if faults or verdict.identity is None:
         raise _unfit(candidate.archive.name, faults)
-    lock = _lock(candidate, verdict.identity, _Contents(roles, facts), tables)
+    lock = _lock(candidate, verdict.identity, _Contents(roles, facts, signatures), tables)
     return Examination(lock, (*candidate.trust.warnings, *verdict.notes))
 
 
@@ -183,6 +194,7 @@ def examine(candidate: Candidate, tables: ReleaseTables) -> Examination:
 class _Contents:
     roles: Mapping[str, Role]
     facts: Mapping[str, BinaryFacts]
+    signatures: Mapping[str, Signature]
 
 
 def _lock(
@@ -207,7 +219,8 @@ def _lock(
         warnings=(
             *expectation_warnings(contents.facts, identity, tables.expectations),
             *oddity_warnings(contents.facts, identity),
-            *_need_warnings(needs),
+            *need_warnings(needs),
+            *signature_warnings(contents.signatures),
         ),
     )
 
@@ -218,7 +231,9 @@ def _locked_file(file: StagedFile, contents: _Contents) -> LockedFile:
         size=file.entry.size,
         sha256=file.sha256,
         role=contents.roles[file.path],
-        library=_library_facts(contents.facts.get(file.location.name)),
+        library=_library_facts(
+            contents.facts.get(file.location.name), contents.signatures.get(file.path)
+        ),
     )
 
 
@@ -260,7 +275,7 @@ def _read_libraries(
     return facts, faults
 
 
-def _library_facts(facts: BinaryFacts | None) -> LibraryFacts | None:
+def _library_facts(facts: BinaryFacts | None, signature: Signature | None) -> LibraryFacts | None:
     if facts is None:
         return None
     return LibraryFacts(
@@ -269,7 +284,8 @@ def _library_facts(facts: BinaryFacts | None) -> LibraryFacts | None:
         imports=tuple(sorted(facts.imports)),
         run_time_names=facts.run_time_names,
         exports=len(facts.exports),
-        signed=facts.is_signed,
+        # Of several, the one that Windows looks at.
+        signer=signature[0] if isinstance(signature, tuple) and signature else None,
     )
 
 
@@ -282,11 +298,3 @@ def _version_headers(files: Sequence[StagedFile]) -> bytes:
 def _head(path: Path) -> bytes:
     with path.open("rb") as stream:
         return stream.read(1024 * 1024)
-
-
-def _need_warnings(needs: Sequence[Need]) -> list[str]:
-    return [
-        f"{need.name} is opened by {', '.join(need.needed_by)}: {need.reason}"
-        for need in needs
-        if need.kind is NeedKind.UNKNOWN
-    ]

@@ -6,18 +6,22 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
+from datetime import timezone
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from bundler.artifacts import Artifact, ArtifactKind
-from bundler.artifacts.reading import open_artifact
+from bundler.artifacts.reading import open_artifact, read_artifact_lock
 from bundler.pipeline import SmokeOptions, smoke
 from bundler.progress import Progress
 from bundler.smoke.report import ArtifactReport, Level, Result, Status
 from tests.probe_facts import stage_facts
 from tests.sample_archives import FIXTURES
+from tests.signature_checks import refusing_clock, signature_of
 
 ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "demo"
@@ -90,3 +94,45 @@ def test_all_seven_libraries_report_8905(
         assert [check["status"] for check in versions["checks"]] == [0] * 6
         assert {each["version"] for each in versions["file_versions"]} == {"8.9.5.29"}
         assert len(versions["file_versions"]) == 7
+
+
+def test_nvidia_signed_all_seven(artifacts: tuple[Artifact, ...]) -> None:
+    lock = read_artifact_lock(artifacts[0].kind, artifacts[0].path)
+
+    signers = [file.library.signer for file in lock.runtime_files if file.library]
+    assert len(signers) == 7
+    assert {signer and signer.organisation for signer in signers} == {"NVIDIA Corporation"}
+    assert {signer and signer.signed_at[:10] for signer in signers} == {"2023-09-07"}
+
+
+@pytest.fixture
+def main_library(artifacts: tuple[Artifact, ...]) -> bytes:
+    with zipfile.ZipFile(artifacts[0].path) as bundle:
+        return bundle.read("cudnn64_8.dll")
+
+
+def test_every_year_has_the_same_verdict(
+    main_library: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The certificates of signer and timestamp end in 2025 and 2029; nobody asks the clock."""
+    clock = refusing_clock()
+    monkeypatch.setattr("certvalidator.context.datetime", clock)
+    monkeypatch.setattr(
+        "signify.authenticode.trust_list.datetime",
+        SimpleNamespace(datetime=clock, timezone=timezone),
+    )
+
+    found = signature_of(main_library, tmp_path, None)
+
+    assert isinstance(found, tuple)
+    assert [signer.signed_at for signer in found] == ["2023-09-07T07:12:54Z"]
+
+
+def test_one_flipped_bit_is_seen(main_library: bytes, tmp_path: Path) -> None:
+    changed = bytearray(main_library)
+    changed[0x2000] ^= 1
+
+    found = signature_of(bytes(changed), tmp_path, None)
+
+    assert isinstance(found, str)
+    assert "changed after it was signed" in found

@@ -50,7 +50,7 @@ def lay_package(
 def lock_document(libraries: dict[str, bytes], file_version: str | None) -> dict[str, Any]:
     """Write the part of a lock that the package reads."""
     return {
-        "schema": 1,
+        "schema": 2,
         "identity": {"version": "8.9.5.29", "cuda": "11", "platform": "linux-x86_64"},
         "files": [
             {

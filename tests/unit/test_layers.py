@@ -25,10 +25,15 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "decisions": (
         "evidence", "witnesses", "trust", "binary_facts", "pe_exports", "pe_shape", "pe",
         "elf_layout", "elf_shape", "elf_symbols", "elf", "binary", "inventory", "import_library",
-        "identity", "library_set", "needs",
+        "identity", "library_set", "needs", "signature_policy",
     ),
     "our own data": ("recipe_data", "probe"),
     "reading": ("archive_format", "archive", "folder_lock", "staging", "library_reading"),
+    "signatures": (
+        "authenticode", "authenticode.table", "authenticode.openssl_version",
+        "authenticode.signed_data", "authenticode.worker", "authenticode.child",
+        "authenticode.libraries",
+    ),
     "the release": ("release",),
     "writing": (
         "reproducible", "outputs", "compression", "zip_writer", "integrity",

@@ -21,11 +21,13 @@ from bundler.lock import (
     Need,
     NeedKind,
     Role,
+    Signer,
 )
 from bundler.lock_reading import parse_lock
 from bundler.names import Platform, ReleaseIdentity, Version
 
-FACTS = LibraryFacts("x86_64", "8.9.5.29", ("KERNEL32.dll",), ("cublas64_11.dll",), 3, signed=True)
+SIGNER = Signer("NVIDIA Corporation", "A CA", "0636af", "2023-09-07T07:12:54Z", "sha256")
+FACTS = LibraryFacts("x86_64", "8.9.5.29", ("KERNEL32.dll",), ("cublas64_11.dll",), 3, SIGNER)
 LOCK = Lock(
     identity=ReleaseIdentity(Version.parse("8.9.5.29"), "11", Platform.WINDOWS_X86_64),
     archive=LockedArchive("a.zip", 7, "1" * 64, True, (LockedWitness("sha256", "given"),)),
@@ -58,7 +60,9 @@ TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
                 size=st.integers(0),
                 sha256=TEXT,
                 role=st.sampled_from(Role),
-                library=st.none() | st.just(FACTS) | st.just(replace(FACTS, file_version=None)),
+                library=st.none()
+                | st.just(FACTS)
+                | st.just(replace(FACTS, file_version=None, signer=None)),
             )
         ).map(tuple),
     ).map(lambda lock: replace(lock, load_order=tuple(f.name for f in lock.runtime_files)))
@@ -106,7 +110,7 @@ def test_run_time_files() -> None:
     assert [file.name for file in LOCK.runtime_files] == ["cudnn64_8.dll"]
 
 
-@pytest.mark.parametrize("schema", [0, 2, "1", None])
+@pytest.mark.parametrize("schema", [0, 1, 3, "2", None])
 def test_another_schema_is_named(schema: object) -> None:
     document = json.loads(LOCK.to_bytes()) | {"schema": schema}
 
@@ -118,7 +122,7 @@ def test_another_schema_is_named(schema: object) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"{", b"null", b"[]", b"1", b'"text"', b"{}", b"\xff\xfe", b'{"schema": 1}', b"[" * 9999],
+    [b"", b"{", b"null", b"[]", b"1", b'"text"', b"{}", b"\xff\xfe", b'{"schema": 2}', b"[" * 9999],
     ids=repr,
 )
 def test_garbage_is_an_error_of_ours(data: bytes) -> None:

@@ -14,7 +14,7 @@ V8 = Version.parse("8.9.5.29")
 
 
 def locked(name: str, *names: str, imports: tuple[str, ...] = ()) -> LockedFile:
-    facts = LibraryFacts("x86_64", None, imports, names, 0, signed=False)
+    facts = LibraryFacts("x86_64", None, imports, names, 0, None)
     return LockedFile(f"bin/{name}", 1, "0" * 64, Role.RUNTIME, facts)
 
 
