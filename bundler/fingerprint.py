@@ -18,6 +18,7 @@ _DISTRIBUTIONS = (
     "packageurl-python",
     "pefile",
     "py-rattler-build",
+    "pyelftools",
     # Whether a signature holds, and so whether there may be an artifact at all.
     "asn1crypto",
     "certvalidator",
