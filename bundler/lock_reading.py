@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -20,6 +19,7 @@ from bundler.lock import (
     Signer,
 )
 from bundler.names import Platform, ReleaseIdentity, Version
+from bundler.strict_json import read_json_object
 
 _Value = TypeVar("_Value")
 
@@ -34,19 +34,33 @@ def parse_lock(data: bytes, where: str) -> Lock:
     Raises:
         ArchiveError: it is not a lock of a schema this version reads.
     """
+    document = _read_document(data, where)
     try:
-        document = json.loads(data)
         if document["schema"] != SCHEMA:
             raise ArchiveError(
-                f"{where} has lock schema {document['schema']!r}; this version reads {SCHEMA}",
+                f"{where} has lock schema {document['schema']!r:.80}; this version reads {SCHEMA}",
                 next_step="use the version of this tool that wrote it, or build again",
             )
         return _consistent(_lock(document))
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ArchiveError(
-            f"{where} is not a lock ({type(error).__name__}: {error})",
-            next_step="build the artifact again from the archive",
-        ) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise _no_lock(where, f"{type(error).__name__}: {error}") from error
+
+
+def _read_document(data: bytes, where: str) -> dict[str, Any]:
+    """Read JSON that every reader understands alike, and that can be written again."""
+    try:
+        document = read_json_object(data, where)
+    except ArchiveError as error:
+        raise _no_lock(where, error.why or error.what) from error
+    if document.faults:
+        raise _no_lock(where, "; ".join(str(fault) for fault in document.faults[:5]))
+    return document.top.value
+
+
+def _no_lock(where: str, reason: str) -> ArchiveError:
+    return ArchiveError(
+        f"{where} is not a lock ({reason})", next_step="build the artifact again from the archive"
+    )
 
 
 def _consistent(lock: Lock) -> Lock:
@@ -121,7 +135,7 @@ def _need(item: dict[str, Any]) -> Need:
 def _typed(value: object, kind: type[_Value]) -> _Value:
     """Make sure of a value's type; true and false are no numbers here."""
     if type(value) is not kind:
-        message = f"expected {kind.__name__}, not {value!r}"
+        message = f"expected {kind.__name__}, not {value!r:.80}"
         raise TypeError(message)
     return value
 

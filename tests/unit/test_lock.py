@@ -130,6 +130,25 @@ def test_garbage_is_an_error_of_ours(data: bytes) -> None:
         parse_lock(data, "lock")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        pytest.param(b'"given"', b'"\\ud800"', "half a surrogate pair", id="half a character"),
+        pytest.param(b'"schema": 1', b'"schema": 1, "schema": 1', "more than once", id="twice"),
+        pytest.param(b'"exports": 3', b'"exports": NaN', "NaN", id="NaN"),
+        pytest.param(b'"exports": 3', b'"exports": ' + b"9" * 5000, "too long", id="long number"),
+        pytest.param(b'"schema": 1', b'"schema": ' + b"[" * 9 + b"]" * 9, "schema", id="nested"),
+        pytest.param(b'"exports": 3', b'"exports": "' + b"9" * 5000 + b'"', "int", id="long text"),
+    ],
+)
+def test_what_readers_would_read_differently_is_no_lock(old: bytes, new: bytes, words: str) -> None:
+    """Nor what could not be written or shown again; the message stays short."""
+    with pytest.raises(ArchiveError, match=words) as caught:
+        parse_lock(LOCK.to_bytes().replace(old, new), "lock")
+
+    assert len(str(caught.value)) < 500
+
+
 WRONG = [None, 1, -1.5, True, "text", [], ["text"], {}, {"a": 1}]
 
 
