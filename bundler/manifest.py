@@ -139,7 +139,7 @@ def parse_manifest(data: bytes) -> Manifest:
         fields.fault("", "lists no component such as cudnn")
     fields.faults += _contradictions(manifest.archives)
     if fields.faults:
-        raise _unusable(fields.faults)
+        raise _unusable(tuple(dict.fromkeys(fields.faults)))
     return manifest
 
 
