@@ -10,10 +10,12 @@ import re
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
+from bundler.artifacts.tar_members import tar_members
 from bundler.compression import ZstdError, open_zstd_reader
 from bundler.errors import ArchiveError
 
@@ -31,7 +33,7 @@ READ_FAILURES = (
 """What the libraries for zip, tar and zstd raise when a file is damaged."""
 
 MAXIMUM_TEXT = 16 * 1024 * 1024
-"""Bytes; no text of an artifact comes near that."""
+"""Bytes; all texts of an artifact together come nowhere near that."""
 
 
 def read_conda_info(path: Path) -> dict[str, bytes]:
@@ -46,9 +48,8 @@ def read_conda_info(path: Path) -> dict[str, bytes]:
             with (
                 package.open(name) as member,
                 open_zstd_reader(member) as stream,
-                tarfile.open(fileobj=stream, mode="r|") as tar,
             ):
-                return dict(_texts(tar))
+                return dict(_texts(stream))
     except READ_FAILURES as error:
         raise ArchiveError(
             f"{path.name} is not a conda package, or damaged",
@@ -113,10 +114,12 @@ def _file_name_part(text: str) -> str:
     return text
 
 
-def _texts(tar: tarfile.TarFile) -> list[tuple[str, bytes]]:
-    texts = []
-    for member in tar:
-        stream = tar.extractfile(member)
-        if stream is not None and member.size <= MAXIMUM_TEXT:
-            texts.append((member.name.removeprefix("info/"), stream.read()))
-    return texts
+def _texts(tar: IO[bytes]) -> Iterator[tuple[str, bytes]]:
+    left = MAXIMUM_TEXT
+    for member, stream in tar_members(tar):
+        if member.size <= MAXIMUM_TEXT:
+            left -= member.size
+            if left < 0:
+                message = f"its texts have more than {MAXIMUM_TEXT:,} bytes in all"
+                raise ValueError(message)
+            yield member.name.removeprefix("info/"), stream.read()

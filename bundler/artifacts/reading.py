@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import IO
 
 from bundler.artifacts import Artifact, ArtifactKind
 from bundler.artifacts.conda_info import MAXIMUM_TEXT, READ_FAILURES, read_conda_info
+from bundler.artifacts.tar_members import tar_members
 from bundler.compression import open_zstd_reader
 from bundler.errors import ArchiveError, UsageError
 from bundler.integrity import FoundFile, hash_file, hash_stream
@@ -135,9 +135,6 @@ def _conda_members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
         with (
             package.open(name) as member,
             open_zstd_reader(member) as stream,
-            tarfile.open(fileobj=stream, mode="r|") as tar,
         ):
-            for entry in tar:
-                content = tar.extractfile(entry)
-                if content is not None:
-                    yield entry.name, content
+            for entry, content in tar_members(stream):
+                yield entry.name, content

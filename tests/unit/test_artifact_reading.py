@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import random
+import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +19,7 @@ from bundler.artifacts.reading import kind_of, open_artifact, read_artifact_lock
 from bundler.errors import ArchiveError, BundlerError, ReleaseError, UsageError
 from bundler.lock import FILE_NAME
 from bundler.pipeline import verify_artifact
+from tests.fuzz.seeds import conda_package
 from tests.sample_archives import SampleArchive, libraries
 from tests.sample_builds import SampleBuild, build_sample
 
@@ -187,3 +190,18 @@ def test_another_releases_lock_is_not_equalled(
 
     named = {fault.where.rsplit("/", 1)[-1] for fault in caught.value.faults}
     assert set(libraries()) <= named
+
+
+def test_texts_that_fill_the_memory_are_refused(tmp_path: Path) -> None:
+    """Each is small enough alone; a hundred of them, compressed, are a file of 10 kB."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as tar:
+        for number in range(5):
+            entry = tarfile.TarInfo(f"info/{number}")
+            entry.size = MAXIMUM_TEXT // 4
+            tar.addfile(entry, io.BytesIO(bytes(entry.size)))
+    path = tmp_path / "a.conda"
+    path.write_bytes(conda_package(stream.getvalue()))
+
+    with pytest.raises(ArchiveError, match="its texts have more than 16,777,216 bytes in all"):
+        read_conda_info(path)

@@ -40,7 +40,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "cyclonedx_document", "sbom", "provenance", "envelope", "windows_rights", "signing_keys",
     ),
     "artifacts": (
-        "artifacts.conda_info", "artifacts.conda_recipe", "artifacts.conda_engines",
+        "artifacts.tar_members", "artifacts.conda_info", "artifacts.conda_recipe",
+        "artifacts.conda_engines",
         "artifacts.payload", "artifacts.reading",
         "artifacts.app_local", "artifacts.wheel", "artifacts.conda",
     ),
