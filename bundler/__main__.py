@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -17,8 +18,15 @@ from bundler import pipeline, presentation
 from bundler.artifacts.reading import kind_of, open_artifact, read_artifact_lock, recognise
 from bundler.attestation import ENVELOPE, Attestor
 from bundler.build_cache import BuildCache
-from bundler.command_line import Arguments, parse
-from bundler.errors import BundlerError, Fault, MissingError, SmokeError, UsageError
+from bundler.command_line import Arguments, parse, wants_json
+from bundler.errors import (
+    BundlerError,
+    Fault,
+    MissingError,
+    RefusedError,
+    SmokeError,
+    UsageError,
+)
 from bundler.ingest import IngestOptions, ingest, inspect_archive
 from bundler.lock import Lock
 from bundler.moment import VARIABLE, moment_of
@@ -34,6 +42,7 @@ from bundler.signature_policy import SignaturePolicy, unsigned_error
 from bundler.signing_keys import KeySource, read_private_key
 from bundler.smoke.report import ArtifactReport, Level, Result, Status, report_document
 from bundler.smoke.wine import cache_folder
+from bundler.stopping import stoppable
 from bundler.verification.presentation import (
     verification_document,
     verification_lines,
@@ -61,31 +70,65 @@ class Outcome:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and give its exit code."""
-    arguments = parse(sys.argv[1:] if argv is None else argv)
+    words = sys.argv[1:] if argv is None else argv
     # A file's name may hold what the encoding of the output lacks.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        with show_progress(sys.stderr) as progress:
-            outcome = VERBS[arguments.verb](arguments, progress)
+        with stoppable():
+            arguments = parse(words)
+            with show_progress(sys.stderr) as progress:
+                outcome = VERBS[arguments.verb](arguments, progress)
     except BundlerError as error:
         outcome = Outcome(presentation.error_document(error), (), error)
-    except KeyboardInterrupt:
-        print("stopped; nothing is left half-written", file=sys.stderr)
-        return 130
-    except Exception:  # noqa: BLE001 - the last resort: exit code 1 means a bug
-        traceback.print_exc()
-        bug = BundlerError("this is a bug in cudnn-bundler", next_step="report the lines above")
-        outcome = Outcome(presentation.error_document(bug), (), bug)
-    if arguments.as_json:
-        print(json.dumps(outcome.document, indent=1, sort_keys=True))
-    else:
-        sys.stdout.writelines(f"{line}\n" for line in outcome.lines)
-    if outcome.error is None:
-        return 0
-    print(f"error: {outcome.error}", file=sys.stderr)
-    return outcome.error.exit_code
+    except Exception as error:  # noqa: BLE001 - the last resort: exit code 1 means a bug
+        outcome = _system_failure(error) or _bug()
+    return _tell(outcome, as_json=wants_json(words))
+
+
+def _bug() -> Outcome:
+    traceback.print_exc()
+    bug = BundlerError("this is a bug in cudnn-bundler", next_step="report the lines above")
+    return Outcome(presentation.error_document(bug), (), bug)
+
+
+def _system_failure(error: Exception) -> Outcome | None:
+    """Tell what the system refuses wherever it is asked from a bug."""
+    shortage = SHORTAGES.get(getattr(error, "errno", None) or 0)
+    if isinstance(error, MemoryError) or "not enough memory" in str(error):
+        shortage = "memory"
+    elif isinstance(error, RuntimeError) and "can't start new thread" in str(error):
+        shortage = "threads or memory"
+    if shortage is None:
+        return None
+    missing = MissingError(
+        f"this process may have no more {shortage}",
+        why=str(error),
+        next_step="raise its limit (`ulimit`, the container's, the service's) or end other "
+        "programs, then run the command again",
+    )
+    return Outcome(presentation.error_document(missing), (), missing)
+
+
+def _tell(outcome: Outcome, *, as_json: bool) -> int:
+    code = 0 if outcome.error is None else outcome.error.exit_code
+    try:
+        if as_json:
+            print(json.dumps(outcome.document, indent=1, sort_keys=True))
+        else:
+            sys.stdout.writelines(f"{line}\n" for line in outcome.lines)
+        sys.stdout.flush()
+    except OSError as failure:
+        # Python would flush again at the end, and fail again.
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+        # A reader such as `head` may have enough; any other failure loses the result.
+        if not isinstance(failure, BrokenPipeError):
+            print(f"error: cannot write to standard output: {failure.strerror}", file=sys.stderr)
+            code = code or RefusedError.exit_code
+    if outcome.error is not None:
+        print(f"error: {outcome.error}", file=sys.stderr)
+    return code
 
 
 def _build(arguments: Arguments, progress: Progress) -> Outcome:
@@ -195,6 +238,14 @@ def _smoke(arguments: Arguments, progress: Progress) -> Outcome:
     return Outcome(report_document(reports), presentation.smoke_lines(reports), verdict)
 
 
+SHORTAGES = {
+    errno.EMFILE: "open files",
+    errno.ENFILE: "open files",
+    errno.ENOMEM: "memory",
+    errno.EAGAIN: "threads or processes",
+}
+"""What the system may run out of, whatever is being done; a full disk is told where it is met."""
+
 VERBS: dict[str, Callable[[Arguments, Progress], Outcome]] = {
     "build": _build,
     "verify": _verify,
@@ -214,7 +265,14 @@ def _ingest_options(arguments: Arguments, scratch: Path) -> IngestOptions:
 
 
 def _scratch() -> Path:
-    return Path(tempfile.gettempdir())
+    try:
+        return Path(tempfile.gettempdir())
+    except FileNotFoundError as error:
+        raise MissingError(
+            "there is no folder for temporary files",
+            why=error.strerror or "",
+            next_step="set TMPDIR to a folder that can be written to",
+        ) from error
 
 
 def _verdict(reports: Sequence[ArtifactReport], *, require_gpu: bool) -> BundlerError | None:

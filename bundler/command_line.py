@@ -7,9 +7,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 from bundler import __version__
 from bundler.artifacts import ArtifactKind, ArtifactOptions, CondaEngine, CudaSource
+from bundler.errors import UsageError
 from bundler.provenance import BUILDER
 
 _EPILOG = """\
@@ -18,6 +20,7 @@ exit codes:
   3 the archive or manifest is not what it claims
   4 the release is not fit to ship   5 a smoke test failed
   6 something needed is missing here   7 the destination refuses
+  130 stopped by Ctrl-C   143 stopped by SIGTERM
 """
 _EXAMPLES = {
     "build": """\
@@ -96,7 +99,11 @@ class Arguments:
 
 
 def parse(argv: Sequence[str]) -> Arguments:
-    """Read the command line; wrong usage ends the process with exit code 2."""
+    """Read the command line; `--help` and `--version` end the process.
+
+    Raises:
+        UsageError: it makes no sense.
+    """
     parser = _parser()
     found = parser.parse_args(argv)
     if found.passphrase is not None and found.sign is None:
@@ -126,8 +133,20 @@ def parse(argv: Sequence[str]) -> Arguments:
     )
 
 
+def wants_json(argv: Sequence[str]) -> bool:
+    """Say whether a command line, sound or not, asks for JSON."""
+    return any(len(word) > 2 and "--json".startswith(word) for word in argv)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises what the standard library prints, so that `main` can say it in JSON too."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, next_step=f"see `{self.prog} --help`")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="cudnn-bundler",
         description="Turn NVIDIA's cuDNN archive into an app-local bundle, a wheel and a conda "
         "package, each proven to load.",

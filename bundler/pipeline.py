@@ -37,6 +37,7 @@ from bundler.smoke.installation import SmokeContext
 from bundler.smoke.report import FILE_NAME, ArtifactReport, report_bytes
 from bundler.smoke.smoke_test import smoke_test
 from bundler.staging import staging_folder
+from bundler.stopping import uninterrupted
 from bundler.verification import GivenLock, Verification
 from bundler.verification.recognition import artifact_kind, verify_artifact_file, verify_folder
 from bundler.verification.verdict import verdict
@@ -199,7 +200,9 @@ def _write(
 
         for group in (COPIES, options.kinds):
             kinds = [kind for kind in group if kind in options.kinds and kind not in made]
-            made |= zip(kinds, pool.map(write, kinds), strict=True)
+            with uninterrupted():
+                working = pool.map(write, kinds)
+            made |= zip(kinds, working, strict=True)
     return tuple(made[kind] for kind in options.kinds)
 
 

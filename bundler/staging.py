@@ -24,6 +24,7 @@ from bundler.errors import ArchiveError, Fault, RefusedError
 from bundler.folder_lock import FolderLock
 from bundler.inventory import common_root, role_of
 from bundler.lock import Role
+from bundler.stopping import uninterrupted
 from bundler.zip_directory import ZipEntry
 
 _PREFIX, _LOCKED = ".cudnn-staging-", ".lock"
@@ -72,9 +73,23 @@ def staging_folder(output: Path) -> Iterator[Path]:
         ) from error
     try:
         yield folder
+    except OSError as error:
+        if not str(error.filename or "").startswith(str(folder)):
+            raise
+        raise RefusedError(
+            f"cannot use the working folder {folder}: {error.strerror}",
+            why=f"another program changed it: {error.filename}",
+            next_step=f"leave {output} alone while this runs, and run it again",
+        ) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         lock.close()
+        _forget(lock_path, folder)
+
+
+def _forget(lock_path: Path, folder: Path) -> None:
+    """Remove a lock whose folder is gone; otherwise the next run finds both by it."""
+    if not folder.exists():
         with suppress(OSError):
             lock_path.unlink(missing_ok=True)
 
@@ -90,8 +105,7 @@ def _remove_leftovers(output: Path) -> None:
         lock.close()
         if is_abandoned:
             shutil.rmtree(path.with_suffix(""), ignore_errors=True)
-            with suppress(OSError):
-                path.unlink(missing_ok=True)
+            _forget(path, path.with_suffix(""))
 
 
 def stage(archive: Archive, folder: Path) -> tuple[StagedFile, ...]:
@@ -115,7 +129,9 @@ def stage(archive: Archive, folder: Path) -> tuple[StagedFile, ...]:
 
     largest_first = sorted(archive.entries, key=lambda entry: -entry.compressed_size)
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        results = list(pool.map(work, largest_first))
+        with uninterrupted():
+            working = pool.map(work, largest_first)
+        results = list(working)
     faults = [result for result in results if isinstance(result, Fault)]
     if faults:
         raise ArchiveError(

@@ -28,7 +28,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "identity", "library_set", "needs", "signature_policy",
     ),
     "our own data": ("recipe_data", "probe"),
-    "reading": ("archive_format", "archive", "folder_lock", "staging", "library_reading"),
+    "reading": (
+        "stopping", "archive_format", "archive", "folder_lock", "staging", "library_reading",
+    ),
     "signatures": (
         "authenticode", "authenticode.table", "authenticode.openssl_version",
         "authenticode.signed_data", "authenticode.worker", "authenticode.child",
