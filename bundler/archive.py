@@ -29,7 +29,6 @@ MAXIMUM_UNPACKED = 32 * 1024**3
 MAXIMUM_RATIO = 100
 """Real archives unpack to 1.3 to 5 times their size; a hundred times is a bomb."""
 
-
 # Its stub says an instance where the module holds the class.
 _InflateError = cast("type[Exception]", isal_zlib.error)
 
@@ -174,6 +173,12 @@ def open_file(
         with _reading(path.name):
             stamp = _stamp(stream)
             check_format(path.name, stream.read(1024), stamp[0])
+        if stamp[0] > MAXIMUM_UNPACKED:
+            raise ArchiveError(
+                f"{path.name} has {stamp[0]:,} bytes",
+                why="no cuDNN archive comes near that",
+                next_step="fetch NVIDIA's own archive",
+            )
         digest = _digest(file, with_md5=with_md5)
         yield ArchiveFile(path.name, digest, file, stamp)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -164,31 +165,31 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     _add_build(verbs)
     verify = _verb(verbs, "verify", "check an archive, an artifact or what was installed")
-    verify.add_argument("path", type=Path, metavar="PATH")
+    verify.add_argument("path", type=_path, metavar="PATH")
     _add_witnesses(verify)
     _add_require_signature(verify)
     verify.add_argument(
         "--lock",
-        type=Path,
+        type=_path,
         metavar="FILE",
         help="the lock to compare with, instead of the one that is carried",
     )
     verify.add_argument(
-        "--key", type=Path, metavar="PUBLIC", help="the ed25519 public key (PEM) that must have "
+        "--key", type=_path, metavar="PUBLIC", help="the ed25519 public key (PEM) that must have "
         "signed the provenance of an artifact",
     )  # fmt: skip
     verify.add_argument(
-        "--provenance", type=Path, metavar="FILE",
+        "--provenance", type=_path, metavar="FILE",
         help="the signed envelope (default: *.provenance.dsse.json beside the artifact)",
     )  # fmt: skip
     inspect = _verb(verbs, "inspect", "show what an archive or artifact is and what it needs")
-    inspect.add_argument("path", type=Path, metavar="PATH")
+    inspect.add_argument("path", type=_path, metavar="PATH")
     _add_witnesses(inspect)
     smoke = _verb(verbs, "smoke", "install artifacts in clean environments, load and compute")
-    smoke.add_argument("path", type=Path, nargs="+", metavar="ARTIFACT")
+    smoke.add_argument("path", type=_path, nargs="+", metavar="ARTIFACT")
     smoke.add_argument("--require-gpu", action="store_true", help="no GPU is a failure (exit 6)")
     smoke.add_argument(
-        "--report", type=Path, metavar="FILE",
+        "--report", type=_path, metavar="FILE",
         help="write the smoke report to FILE, also when a test fails (default: write nothing, so "
         "that the smoke-report.json of build stays as it is)",
     )  # fmt: skip
@@ -196,7 +197,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _verb(
-    verbs: argparse._SubParsersAction[argparse.ArgumentParser], name: str, help_text: str
+    verbs: argparse._SubParsersAction[_Parser], name: str, help_text: str
 ) -> argparse.ArgumentParser:
     verb = verbs.add_parser(
         name,
@@ -209,11 +210,11 @@ def _verb(
     return verb
 
 
-def _add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_build(verbs: argparse._SubParsersAction[_Parser]) -> None:
     build = _verb(verbs, "build", "the main job: validate an archive, write and test artifacts")
-    build.add_argument("path", type=Path, metavar="ARCHIVE", help="NVIDIA's cuDNN archive (.zip)")
+    build.add_argument("path", type=_path, metavar="ARCHIVE", help="NVIDIA's cuDNN archive (.zip)")
     build.add_argument(
-        "-o", "--output", type=Path, default=Path("dist"), metavar="DIR", help="default: dist"
+        "-o", "--output", type=_path, default=Path("dist"), metavar="DIR", help="default: dist"
     )
     build.add_argument(
         "--only", type=ArtifactKind, action="append", choices=list(ArtifactKind),
@@ -245,11 +246,11 @@ def _add_build(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def _add_signing(build: argparse.ArgumentParser) -> None:
     build.add_argument(
-        "--sign", type=Path, metavar="KEY",
+        "--sign", type=_path, metavar="KEY",
         help="sign the provenance with this ed25519 private key (PEM), which only you may read",
     )  # fmt: skip
     build.add_argument(
-        "--passphrase-file", dest="passphrase", type=Path, metavar="FILE",
+        "--passphrase-file", dest="passphrase", type=_path, metavar="FILE",
         help="holds the passphrase of an encrypted KEY; a terminal is asked without it",
     )  # fmt: skip
     build.add_argument(
@@ -260,7 +261,7 @@ def _add_signing(build: argparse.ArgumentParser) -> None:
 
 def _add_witnesses(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
-        "--manifest", type=Path, metavar="FILE",
+        "--manifest", type=_path, metavar="FILE",
         help="NVIDIA's redistrib_*.json that lists the archive, as a witness for its hash",
     )  # fmt: skip
     verb.add_argument("--sha256", metavar="HASH", help="the archive's SHA-256, as a witness")
@@ -278,6 +279,17 @@ def _add_require_signature(verb: argparse.ArgumentParser) -> None:
         "--require-signature", action="store_true",
         help="libraries without any Authenticode signature are a fault (exit 4), not a note",
     )  # fmt: skip
+
+
+def _path(text: str) -> Path:
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        text = "\0"
+    if "\0" in text:
+        message = "it holds a character that no path can hold"
+        raise argparse.ArgumentTypeError(message)
+    return Path(text)
 
 
 def _level(text: str) -> int:

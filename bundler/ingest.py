@@ -26,6 +26,9 @@ from bundler.signature_policy import DEFAULT_POLICY, SignaturePolicy
 from bundler.staging import stage, staging_folder
 from bundler.trust import GivenWitnesses, TrustDecision, decide, normalise_sha256
 
+_MAXIMUM_INPUT = 16 * 1024 * 1024
+"""Bytes of a manifest or lock; real ones have less than a hundredth of it."""
+
 _Trust = Callable[[ArchiveFile, GivenWitnesses], TrustDecision]
 
 
@@ -209,8 +212,18 @@ def read_input(path: Path, what: str) -> bytes:
     Raises:
         UsageError: it cannot be read.
     """
+    next_step = f"give the path of a {what} file"
     try:
-        return path.read_bytes()
-    except OSError as error:
-        message = f"cannot read the {what} {path}: {error.strerror}"
-        raise UsageError(message, next_step=f"give the path of a {what} file") from error
+        # Opening a pipe would wait for its other end.
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise UsageError(f"the {what} {path} is not a file", next_step=next_step)
+        with path.open("rb") as stream:
+            data = stream.read(_MAXIMUM_INPUT + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        message = f"cannot read the {what} {path}: {reason}"
+        raise UsageError(message, next_step=next_step) from error
+    if len(data) > _MAXIMUM_INPUT:
+        message = f"the {what} {path} has more than {_MAXIMUM_INPUT:,} bytes"
+        raise UsageError(message, next_step=next_step)
+    return data

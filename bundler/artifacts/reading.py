@@ -36,13 +36,16 @@ def recognise(path: Path) -> ArtifactKind:
         UsageError: there is no such file, or it is no artifact.
     """
     kind = kind_of(path)
-    if kind is None or not path.is_file():
+    try:
+        if kind is not None and path.is_file():
+            return kind
         what = "is not an artifact of this tool" if path.exists() else "does not exist"
-        raise UsageError(
-            f"{path} {what}",
-            next_step="give a *-applocal.zip, a *.whl or a *.conda that `build` wrote",
-        )
-    return kind
+    except OSError as error:
+        what = f"cannot be opened: {error.strerror}"
+    raise UsageError(
+        f"{path} {what}",
+        next_step="give a *-applocal.zip, a *.whl or a *.conda that `build` wrote",
+    )
 
 
 def open_artifact(path: Path) -> Artifact:

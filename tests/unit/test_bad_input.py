@@ -7,9 +7,12 @@ import hashlib
 import io
 import json
 import os
+import socket
 import struct
+import sys
 import tarfile
 import tempfile
+import tracemalloc
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
@@ -248,6 +251,42 @@ ROWS = {
     "manifest is another JSON": by_manifest(GOOD, b'{"a": {}}', 3, "release_date: "),
     "manifest with a bad hash": by_manifest(
         GOOD, manifest(GOOD, sha256="xyz"), 3, "cudnn.windows-x86_64.cuda11.sha256: "
+    ),
+    "manifest with a BOM, and wrong": by_manifest(
+        GOOD, b"\xef\xbb\xbf" + manifest(GOOD + b"?"), 3, "m.json: cudnn.windows-x86_64.cuda11: "
+    ),
+    "manifest in UTF-16": by_manifest(
+        GOOD, manifest(GOOD).decode().encode("utf-16"), 3, "byte 0 is not UTF-8"
+    ),
+    "manifest gives a key twice": by_manifest(
+        GOOD,
+        manifest(GOOD).replace(b'"sha256"', b'"sha256": "0", "sha256"'),
+        3,
+        "cudnn.windows-x86_64.cuda11.sha256: the key is given more than once",
+    ),
+    "manifest holds NaN": by_manifest(
+        GOOD,
+        manifest(GOOD)[:-1] + b', "release_label": NaN}',
+        3,
+        "release_label: NaN and infinity are not JSON numbers",
+    ),
+    "manifest is nested": by_manifest(
+        GOOD, b'{"a": ' + b"[" * 100_000, 3, "it is nested too deeply to be read"
+    ),
+    "manifest is nested a little": by_manifest(
+        GOOD, b'{"a": ' + b"[" * 30 + b"]" * 30 + b"}", 3, "nested more than 16 levels deep"
+    ),
+    "manifest holds a huge number": by_manifest(
+        GOOD, b'{"a": ' + b"9" * 5000 + b"}", 3, "it holds a number too long to be read"
+    ),
+    "manifest has a huge size": by_manifest(
+        GOOD, manifest(GOOD, size="9" * 400), 3, "size: must be a decimal number of bytes"
+    ),
+    "manifest of 3 MB": by_manifest(
+        GOOD, b'{"a": "' + b"a" * 3_000_000 + b'"}', 3, "more than 2,097,152 bytes"
+    ),
+    "manifest's name is not one": Row(
+        GOOD, 2, "cannot read the manifest", ("--manifest", "$folder/" + "m" * 5000)
     ),
     "manifest is missing": Row(
         GOOD, 2, "cannot read the manifest $folder/m.json: No such file", BY_MANIFEST
@@ -667,6 +706,11 @@ def test_a_full_disk_is_the_destinations_refusal(
             raise OSError(errno.ENOSPC, "No space left on device")
         return opened(self, mode, encoding=encoding)
 
+    def full(self: Path, mode: str = "r", *rest: Any, **options: Any) -> IO[Any]:
+        if "x" in mode:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return opened(self, mode, *rest, **options)
+
     monkeypatch.setattr(Path, "open", full)
     sha256 = hashlib.sha256(GOOD).hexdigest()
 
@@ -716,3 +760,135 @@ def test_a_cut_download_of_a_listed_archive_is_called_incomplete_and_damaged(
     message = capsys.readouterr().err
     assert f"incomplete download: {len(GOOD) - 100}" in message.replace(",", "")
     assert "damaged" in message
+
+
+SPECIAL = {
+    "pipe": (os.mkfifo, "is not a file"),
+    "socket": (lambda path: socket.socket(socket.AF_UNIX).bind(path), "is not a file"),
+    "device": (lambda path: Path(path).symlink_to("/dev/zero"), "is not a file"),
+    "terminal": (lambda path: Path(path).symlink_to("/dev/tty"), "is not a file"),
+    "link to itself": (lambda path: Path(path).symlink_to(path), ""),
+    "link to nothing": (lambda path: Path(path).symlink_to("nowhere"), "does not exist"),
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="file types of Unix")
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+@pytest.mark.parametrize("verb", ["build", "verify", "inspect", "manifest", "lock"])
+@pytest.mark.parametrize(("make", "words"), SPECIAL.values(), ids=SPECIAL.keys())
+def test_what_is_no_file_is_not_waited_for(
+    make: Callable[[str], object],
+    words: str,
+    verb: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Opening a pipe would wait for its other end, and reading /dev/zero would never end."""
+    monkeypatch.chdir(tmp_path)
+    make("special")
+    Path(NAME).write_bytes(GOOD)
+    Path("a-applocal.zip").write_bytes(GOOD)
+    command = {
+        "manifest": ["verify", NAME, "--manifest", "special"],
+        "lock": ["verify", "a-applocal.zip", "--lock", "special"],
+    }.get(verb, [verb, "special"])
+
+    assert main(command) in {2, 3}
+    message = capsys.readouterr().err
+    assert verb == "lock" or (words if verb != "manifest" else "manifest") in message
+    assert "next: " in message
+
+
+PATHS = {
+    "NUL": "a\0b.zip",
+    "half a character": "\udcff\ud800.zip",
+    "long component": "a" * 300 + ".zip",
+    "long path": "a/" * 3000 + "a.zip",
+    "empty": "",
+    "terminal sequence": "\x1b[2J.zip",
+}
+
+
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS.keys())
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(["build", "$path"], id="build"),
+        pytest.param(["verify", "$path"], id="verify"),
+        pytest.param(["inspect", "$path"], id="inspect"),
+        pytest.param(["smoke", "$path"], id="smoke"),
+        pytest.param(["verify", "$path.whl"], id="artifact"),
+        pytest.param(["verify", NAME, "--manifest", "$path"], id="manifest"),
+        pytest.param(["build", NAME, "--sha256", "$sha256", "-o", "$path/x"], id="output"),
+    ],
+)
+def test_paths_that_cannot_be(
+    command: list[str],
+    path: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(NAME).write_bytes(GOOD)
+    if "$path/x" in command and path in {"", PATHS["terminal sequence"]}:
+        pytest.skip("a good name for a folder")
+    sha256 = hashlib.sha256(GOOD).hexdigest()
+    words = [word.replace("$path", path).replace("$sha256", sha256) for word in command]
+
+    code = main([*words, "--json"])
+    printed = capsys.readouterr()
+    assert code in {2, 7}, printed.err
+    assert json.loads(printed.out)["exit_code"] == code
+    assert "Traceback" not in printed.err
+
+
+def test_a_sparse_file_of_100_gigabytes_is_not_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Hashing it would take minutes; its beginning is that of a zip."""
+    path = tmp_path / NAME
+    path.write_bytes(GOOD[:1000])
+    os.truncate(path, 100 << 30)
+
+    assert main(["verify", str(path)]) == 3
+    assert "107,374,182,400 bytes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["manifest", "lock"])
+def test_a_gigabyte_of_manifest_or_lock_is_not_read(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive, large = tmp_path / "a-applocal.zip", tmp_path / "large.json"
+    archive.write_bytes(GOOD)
+    if name == "manifest":
+        archive = archive.rename(tmp_path / NAME)
+    large.touch()
+    os.truncate(large, 1 << 30)
+    tracemalloc.start()
+
+    assert main(["verify", str(archive), f"--{name}", str(large)]) in {2, 3}
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 64 << 20
+    assert "next: " in capsys.readouterr().err
+
+
+def test_a_manifest_whose_own_bytes_contradict_the_pin(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It may vouch, and the user is told that it is not as NVIDIA serves it."""
+    pin = next(
+        pin for pin in builtin_catalogue().pins if pin.file.startswith("cudnn/redistrib_8.9")
+    )
+    label = pin.file.split("redistrib_")[1].removesuffix(".json")
+    document = json.loads(manifest(GOOD))
+    document |= {"release_label": label, "release_product": "cudnn"}
+    path, listing = tmp_path / UNKNOWN, tmp_path / "m.json"
+    path.write_bytes(GOOD)
+    listing.write_text(json.dumps(document))
+
+    assert main(["verify", str(path), "--manifest", str(listing)]) == 0
+    printed = capsys.readouterr().out
+    assert pin.sha256 in printed
