@@ -706,11 +706,6 @@ def test_a_full_disk_is_the_destinations_refusal(
             raise OSError(errno.ENOSPC, "No space left on device")
         return opened(self, mode, encoding=encoding)
 
-    def full(self: Path, mode: str = "r", *rest: Any, **options: Any) -> IO[Any]:
-        if "x" in mode:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return opened(self, mode, *rest, **options)
-
     monkeypatch.setattr(Path, "open", full)
     sha256 = hashlib.sha256(GOOD).hexdigest()
 
