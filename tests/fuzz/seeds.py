@@ -31,7 +31,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-_FACTS = LibraryFacts("x86_64", "8.9.5.29", ("K.dll",), ("cublas64_11.dll",), 3, signed=True)
+_FACTS = LibraryFacts("x86_64", "8.9.5.29", ("K.dll",), ("cublas64_11.dll",), 3)
 _LIBRARY = b"MZ"
 _LIBRARY_SHA256 = hashlib.sha256(_LIBRARY).hexdigest()
 LOCK = Lock(
