@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import json
 import os
@@ -21,10 +20,8 @@ from bundler.build_cache import BuildCache
 from bundler.command_line import Arguments, parse, wants_json
 from bundler.errors import (
     BundlerError,
-    Fault,
     MissingError,
     RefusedError,
-    SmokeError,
     UsageError,
 )
 from bundler.ingest import IngestOptions, ingest, inspect_archive
@@ -38,9 +35,12 @@ from bundler.provenance_check import (
     check_envelope,
     check_signed_file,
 )
+from bundler.rebuilding import RebuildOptions, rebuild
+from bundler.shortages import shortage
 from bundler.signature_policy import SignaturePolicy, unsigned_error
 from bundler.signing_keys import KeySource, read_private_key
-from bundler.smoke.report import ArtifactReport, Level, Result, Status, report_document
+from bundler.smoke.report import report_document
+from bundler.smoke.verdict import smoke_verdict
 from bundler.smoke.wine import cache_folder
 from bundler.stopping import stoppable
 from bundler.verification.presentation import (
@@ -83,32 +83,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BundlerError as error:
         outcome = Outcome(presentation.error_document(error), (), error)
     except Exception as error:  # noqa: BLE001 - the last resort: exit code 1 means a bug
-        outcome = _system_failure(error) or _bug()
+        failure = shortage(error) or _bug()
+        outcome = Outcome(presentation.error_document(failure), (), failure)
     return _tell(outcome, as_json=wants_json(words))
 
 
-def _bug() -> Outcome:
+def _bug() -> BundlerError:
     traceback.print_exc()
-    bug = BundlerError("this is a bug in cudnn-bundler", next_step="report the lines above")
-    return Outcome(presentation.error_document(bug), (), bug)
-
-
-def _system_failure(error: Exception) -> Outcome | None:
-    """Tell what the system refuses wherever it is asked from a bug."""
-    shortage = SHORTAGES.get(getattr(error, "errno", None) or 0)
-    if isinstance(error, MemoryError) or "not enough memory" in str(error):
-        shortage = "memory"
-    elif isinstance(error, RuntimeError) and "can't start new thread" in str(error):
-        shortage = "threads or memory"
-    if shortage is None:
-        return None
-    missing = MissingError(
-        f"this process may have no more {shortage}",
-        why=str(error),
-        next_step="raise its limit (`ulimit`, the container's, the service's) or end other "
-        "programs, then run the command again",
-    )
-    return Outcome(presentation.error_document(missing), (), missing)
+    return BundlerError("this is a bug in cudnn-bundler", next_step="report the lines above")
 
 
 def _tell(outcome: Outcome, *, as_json: bool) -> int:
@@ -143,7 +125,7 @@ def _build(arguments: Arguments, progress: Progress) -> Outcome:
     )
     result = pipeline.build(options, os.environ, progress)
     document, lines = presentation.build_document(result), presentation.build_lines(result)
-    return Outcome(document, lines, _verdict(result.reports, require_gpu=False))
+    return Outcome(document, lines, smoke_verdict(result.reports, require_gpu=False))
 
 
 def _build_cache_folder() -> Path:
@@ -163,6 +145,8 @@ def _attestor(arguments: Arguments) -> Attestor:
 
 def _verify(arguments: Arguments, progress: Progress) -> Outcome:
     path = arguments.paths[0]
+    if arguments.rebuild is not None:
+        return _verify_by_rebuilding(arguments, arguments.rebuild, progress)
     is_ours = path.is_dir() or artifact_kind(path) is not None
     if arguments.key is not None:
         options = SignatureOptions(arguments.key, arguments.provenance)
@@ -183,6 +167,13 @@ def _verify_signed(
     found = _verify_by_lock(arguments, progress)
     note = f"signed for in {signed.path.name} by key {signed.key_id}"
     return replace(found, lines=[*found.lines, f"  {note}"])
+
+
+def _verify_by_rebuilding(arguments: Arguments, archive: Path, progress: Progress) -> Outcome:
+    ingest_options = replace(_ingest_options(arguments, _scratch()), archive=archive)
+    options = RebuildOptions(arguments.paths[0], ingest_options, arguments.provenance)
+    found = rebuild(options, progress)
+    return Outcome(presentation.rebuilt_document(found), presentation.rebuilt_lines(found))
 
 
 def _verify_side_file(path: Path, options: SignatureOptions) -> Outcome:
@@ -234,17 +225,9 @@ def _smoke(arguments: Arguments, progress: Progress) -> Outcome:
     artifacts = tuple(open_artifact(path) for path in arguments.paths)
     options = pipeline.SmokeOptions(_scratch(), report=arguments.report)
     reports = pipeline.smoke(artifacts, options, os.environ, progress)
-    verdict = _verdict(reports, require_gpu=arguments.require_gpu)
-    return Outcome(report_document(reports), presentation.smoke_lines(reports), verdict)
+    error = smoke_verdict(reports, require_gpu=arguments.require_gpu)
+    return Outcome(report_document(reports), presentation.smoke_lines(reports), error)
 
-
-SHORTAGES = {
-    errno.EMFILE: "open files",
-    errno.ENFILE: "open files",
-    errno.ENOMEM: "memory",
-    errno.EAGAIN: "threads or processes",
-}
-"""What the system may run out of, whatever is being done; a full disk is told where it is met."""
 
 VERBS: dict[str, Callable[[Arguments, Progress], Outcome]] = {
     "build": _build,
@@ -273,32 +256,6 @@ def _scratch() -> Path:
             why=error.strerror or "",
             next_step="set TMPDIR to a folder that can be written to",
         ) from error
-
-
-def _verdict(reports: Sequence[ArtifactReport], *, require_gpu: bool) -> BundlerError | None:
-    failed = [report for report in reports if report.result is Result.FAILED]
-    if failed:
-        return SmokeError(
-            f"{len(failed)} of {len(reports)} artifacts failed the smoke test",
-            faults=[Fault(report.file, report.summary) for report in failed],
-            next_step="do not ship them; the report holds every detail",
-        )
-    without_gpu = [report for report in reports if report.result is not Result.PASSED]
-    if require_gpu and without_gpu:
-        return MissingError(
-            "no GPU convolution was run, and --require-gpu asks for one",
-            why="; ".join(sorted({_reason(report) for report in without_gpu})),
-            next_step="run this on a machine with an NVIDIA GPU and driver",
-        )
-    return None
-
-
-def _reason(report: ArtifactReport) -> str:
-    return next(
-        level.reason
-        for level in report.levels
-        if level.level is Level.CONVOLUTION and level.status is not Status.PASSED
-    )
 
 
 if __name__ == "__main__":

@@ -107,12 +107,20 @@ def _facts(build: FinishedBuild, files: dict[str, bytes], builder: str) -> Build
         options=build.options,
         subjects=(*made, *beside),
         builder=builder,
-        versions=dict(_versions(kinds)),
+        versions=tool_versions(kinds),
     )
 
 
+def tool_versions(kinds: Iterable[ArtifactKind]) -> dict[str, str]:
+    """Name what can change a byte, and its version here; Python is not among them.
+
+    Args:
+        kinds: of the artifacts.
+    """
+    return dict(_versions(tuple(kinds)))
+
+
 def _versions(kinds: Iterable[ArtifactKind]) -> Iterator[tuple[str, str]]:
-    """Name what can change a byte; Python is not among them."""
     yield "cudnn-bundler", __version__
     yield "cyclonedx-python-lib", version("cyclonedx-python-lib")
     if ArtifactKind.CONDA in kinds:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
-from bundler import __version__
+from bundler import __version__, argument_types
 from bundler.artifacts import ArtifactKind, ArtifactOptions, CondaEngine, CudaSource
 from bundler.errors import UsageError
 from bundler.provenance import BUILDER
@@ -35,6 +33,7 @@ examples:
   cudnn-bundler verify cudnn-windows-x86_64-8.9.7.29_cuda11-archive.zip
   cudnn-bundler verify archive.zip --manifest redistrib_8.9.7.29.json
   cudnn-bundler verify dist/cudnn_runtime_cu11-8.9.7.29-py3-none-win_amd64.whl
+  cudnn-bundler verify dist/win-64/*.conda --rebuild archive.zip
   cudnn-bundler verify .venv --lock cudnn-8.9.7.29-cuda11-windows-x86_64.lock.json
   cudnn-bundler verify dist/cudnn_runtime_cu11-8.9.7.29-py3-none-win_amd64.whl --key public.pem
 """,
@@ -75,6 +74,7 @@ class Arguments:
         builder: URI of whoever answers for the build.
         key: file of the public key that must have signed.
         provenance: the signed envelope, where it does not lie beside the artifact.
+        rebuild: the archive to make an artifact again from.
         require_signature: libraries without a signature are a failure.
     """
 
@@ -96,6 +96,7 @@ class Arguments:
     builder: str = BUILDER
     key: Path | None = None
     provenance: Path | None = None
+    rebuild: Path | None = None
     require_signature: bool = False
 
 
@@ -130,6 +131,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         builder=found.builder,
         key=found.key,
         provenance=found.provenance,
+        rebuild=found.rebuild,
         require_signature=found.require_signature,
     )
 
@@ -158,38 +160,43 @@ def _parser() -> argparse.ArgumentParser:
     parser.set_defaults(
         output=Path("dist"), only=None, manifest=None, sha256=None, lock=None,
         smoke=True, require_gpu=False, require_signature=False, cache=True, report=None,
-        sign=None, passphrase=None, builder=BUILDER, key=None, provenance=None,
+        sign=None, passphrase=None, builder=BUILDER, key=None, provenance=None, rebuild=None,
         **vars(ArtifactOptions()),
     )  # fmt: skip
     parser.add_argument("--version", action="version", version=f"cudnn-bundler {__version__}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     _add_build(verbs)
     verify = _verb(verbs, "verify", "check an archive, an artifact or what was installed")
-    verify.add_argument("path", type=_path, metavar="PATH")
+    verify.add_argument("path", type=argument_types.path, metavar="PATH")
     _add_witnesses(verify)
     _add_require_signature(verify)
     verify.add_argument(
         "--lock",
-        type=_path,
+        type=argument_types.path,
         metavar="FILE",
         help="the lock to compare with, instead of the one that is carried",
     )
     verify.add_argument(
-        "--key", type=_path, metavar="PUBLIC", help="the ed25519 public key (PEM) that must have "
-        "signed the provenance of an artifact",
+        "--key", type=argument_types.path, metavar="PUBLIC",
+        help="the ed25519 public key (PEM) that must have signed the provenance of an artifact",
     )  # fmt: skip
     verify.add_argument(
-        "--provenance", type=_path, metavar="FILE",
-        help="the signed envelope (default: *.provenance.dsse.json beside the artifact)",
+        "--provenance", type=argument_types.path, metavar="FILE",
+        help="how it was made: signed for --key (default: *.provenance.dsse.json beside it), "
+        "plain for --rebuild (default: *.provenance.json)",
+    )  # fmt: skip
+    verify.add_argument(
+        "--rebuild", type=argument_types.path, metavar="ARCHIVE",
+        help="make the artifact again from NVIDIA's archive and compare all bytes",
     )  # fmt: skip
     inspect = _verb(verbs, "inspect", "show what an archive or artifact is and what it needs")
-    inspect.add_argument("path", type=_path, metavar="PATH")
+    inspect.add_argument("path", type=argument_types.path, metavar="PATH")
     _add_witnesses(inspect)
     smoke = _verb(verbs, "smoke", "install artifacts in clean environments, load and compute")
-    smoke.add_argument("path", type=_path, nargs="+", metavar="ARTIFACT")
+    smoke.add_argument("path", type=argument_types.path, nargs="+", metavar="ARTIFACT")
     smoke.add_argument("--require-gpu", action="store_true", help="no GPU is a failure (exit 6)")
     smoke.add_argument(
-        "--report", type=_path, metavar="FILE",
+        "--report", type=argument_types.path, metavar="FILE",
         help="write the smoke report to FILE, also when a test fails (default: write nothing, so "
         "that the smoke-report.json of build stays as it is)",
     )  # fmt: skip
@@ -212,9 +219,16 @@ def _verb(
 
 def _add_build(verbs: argparse._SubParsersAction[_Parser]) -> None:
     build = _verb(verbs, "build", "the main job: validate an archive, write and test artifacts")
-    build.add_argument("path", type=_path, metavar="ARCHIVE", help="NVIDIA's cuDNN archive (.zip)")
     build.add_argument(
-        "-o", "--output", type=_path, default=Path("dist"), metavar="DIR", help="default: dist"
+        "path", type=argument_types.path, metavar="ARCHIVE", help="NVIDIA's cuDNN archive (.zip)"
+    )
+    build.add_argument(
+        "-o",
+        "--output",
+        type=argument_types.path,
+        default=Path("dist"),
+        metavar="DIR",
+        help="default: dist",
     )
     build.add_argument(
         "--only", type=ArtifactKind, action="append", choices=list(ArtifactKind),
@@ -227,7 +241,7 @@ def _add_build(verbs: argparse._SubParsersAction[_Parser]) -> None:
         help="pypi: the wheel depends on NVIDIA's wheels of cuBLAS and NVRTC (default: none)",
     )  # fmt: skip
     build.add_argument(
-        "--conda-level", type=_level, default=3, metavar="N",
+        "--conda-level", type=argument_types.level, default=3, metavar="N",
         help="zstd level of the conda package, 1 to 22 (default: 3)",
     )  # fmt: skip
     build.add_argument(
@@ -246,32 +260,25 @@ def _add_build(verbs: argparse._SubParsersAction[_Parser]) -> None:
 
 def _add_signing(build: argparse.ArgumentParser) -> None:
     build.add_argument(
-        "--sign", type=_path, metavar="KEY",
+        "--sign", type=argument_types.path, metavar="KEY",
         help="sign the provenance with this ed25519 private key (PEM), which only you may read",
     )  # fmt: skip
     build.add_argument(
-        "--passphrase-file", dest="passphrase", type=_path, metavar="FILE",
+        "--passphrase-file", dest="passphrase", type=argument_types.path, metavar="FILE",
         help="holds the passphrase of an encrypted KEY; a terminal is asked without it",
     )  # fmt: skip
     build.add_argument(
-        "--builder-id", dest="builder", type=_uri, default=BUILDER, metavar="URI",
+        "--builder-id", dest="builder", type=argument_types.uri, default=BUILDER, metavar="URI",
         help=f"who answers for the build, in the provenance (default: {BUILDER})",
     )  # fmt: skip
 
 
 def _add_witnesses(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
-        "--manifest", type=_path, metavar="FILE",
+        "--manifest", type=argument_types.path, metavar="FILE",
         help="NVIDIA's redistrib_*.json that lists the archive, as a witness for its hash",
     )  # fmt: skip
     verb.add_argument("--sha256", metavar="HASH", help="the archive's SHA-256, as a witness")
-
-
-def _uri(text: str) -> str:
-    if re.fullmatch(r"[A-Za-z][A-Za-z0-9+.\-]*:[!-~]+", text) is None:
-        message = f"{text!r} is not a URI, such as https://ci.example.com/builders/release"
-        raise argparse.ArgumentTypeError(message)
-    return text
 
 
 def _add_require_signature(verb: argparse.ArgumentParser) -> None:
@@ -279,21 +286,3 @@ def _add_require_signature(verb: argparse.ArgumentParser) -> None:
         "--require-signature", action="store_true",
         help="libraries without any Authenticode signature are a fault (exit 4), not a note",
     )  # fmt: skip
-
-
-def _path(text: str) -> Path:
-    try:
-        os.fsencode(text)
-    except UnicodeEncodeError:
-        text = "\0"
-    if "\0" in text:
-        message = "it holds a character that no path can hold"
-        raise argparse.ArgumentTypeError(message)
-    return Path(text)
-
-
-def _level(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 22:
-        message = f"{text!r} is not a zstd level (1 to 22)"
-        raise argparse.ArgumentTypeError(message)
-    return int(text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,23 +12,18 @@ from bundler.artifacts import (
     ArtifactKind,
     ArtifactOptions,
     CondaEngine,
-    app_local,
-    conda,
-    wheel,
 )
 from bundler.artifacts.conda_engines import conda_build_program
 from bundler.artifacts.reading import read_artifact_lock, recognise
 from bundler.attestation import Attestor, FinishedBuild, write_side_files
-from bundler.build_cache import BuildCache, KeptBuild, build_key
+from bundler.build_cache import BuildCache
 from bundler.errors import UsageError
-from bundler.fingerprint import tool_fingerprint
-from bundler.ingest import IngestOptions, TrustedArchive, open_trusted, read_input, unpack
+from bundler.ingest import IngestOptions, open_trusted, read_input
 from bundler.lock import Lock
 from bundler.lock_reading import parse_lock
+from bundler.making import Making, make
 from bundler.names import Platform
-from bundler.outputs import Outputs
 from bundler.progress import Progress
-from bundler.release import ValidatedRelease
 from bundler.reproducible import refusing_to_write, write_bytes
 from bundler.smoke.host import NotRun
 from bundler.smoke.hosts import find_host
@@ -37,19 +31,9 @@ from bundler.smoke.installation import SmokeContext
 from bundler.smoke.report import FILE_NAME, ArtifactReport, report_bytes
 from bundler.smoke.smoke_test import smoke_test
 from bundler.staging import staging_folder
-from bundler.stopping import uninterrupted
 from bundler.verification import GivenLock, Verification
 from bundler.verification.recognition import artifact_kind, verify_artifact_file, verify_folder
 from bundler.verification.verdict import verdict
-
-BUILDERS = {
-    ArtifactKind.APP_LOCAL: app_local.build,
-    ArtifactKind.WHEEL: wheel.build,
-    ArtifactKind.CONDA: conda.build,
-}
-
-COPIES = (ArtifactKind.APP_LOCAL, ArtifactKind.WHEEL)
-"""These take over compressed streams; the conda package is compressed anew."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +114,8 @@ def build(options: BuildOptions, environment: Mapping[str, str], progress: Progr
     ):
         # An older report would speak of these files: equal inputs give equal hashes.
         report_path.unlink(missing_ok=True)
-        made = _made(archive, scratch, options, progress)
+        making = Making(options.output, options.kinds, options.artifacts, options.cache)
+        made = make(archive, scratch, making, progress)
     finished = FinishedBuild(made.lock, made.artifacts, options.ingest, options.artifacts)
     side_files = write_side_files(finished, options.attestor, options.output)
     reports: tuple[ArtifactReport, ...] = ()
@@ -139,71 +124,6 @@ def build(options: BuildOptions, environment: Mapping[str, str], progress: Progr
         reports = smoke(made.artifacts, smoke_options, environment, progress)
         side_files += (report_path,)
     return BuildResult(made.lock, made.notes, made.artifacts, side_files, reports)
-
-
-def _made(
-    archive: TrustedArchive, scratch: Path, options: BuildOptions, progress: Progress
-) -> KeptBuild:
-    """Take the artifacts from the cache, or make them and keep them there."""
-    cache = options.cache
-    if cache is None or options.artifacts.conda_engine is not CondaEngine.NATIVE:
-        return _make(archive, scratch, options, progress)
-    key = _key(archive, options)
-    kept = cache.restore(key, options.output, scratch)
-    if kept is not None:
-        archive.file.check_unchanged()
-        progress("taken from the cache: same archive, options and tool")
-        return kept
-    made = _make(archive, scratch, options, progress)
-    cache.keep(key, made, options.output)
-    return made
-
-
-def _key(archive: TrustedArchive, options: BuildOptions) -> str:
-    return build_key(
-        {
-            "tool": tool_fingerprint(),
-            "archive": [archive.file.name, archive.file.digest],
-            "trust": [archive.decision, archive.signatures],
-            "kinds": options.kinds,
-            "options": options.artifacts,
-        }
-    )
-
-
-def _make(
-    archive: TrustedArchive, scratch: Path, options: BuildOptions, progress: Progress
-) -> KeptBuild:
-    with unpack(archive, scratch, progress) as release:
-        progress(f"writing {', '.join(options.kinds)}", _bytes_to_read(release, options.kinds))
-        return KeptBuild(release.lock, release.notes, _write(release, options, progress))
-
-
-def _bytes_to_read(release: ValidatedRelease, kinds: tuple[ArtifactKind, ...]) -> int:
-    compressed = sum(file.staged.entry.compressed_size for file in release.payload)
-    unpacked = sum(file.locked.size for file in release.payload)
-    return sum(compressed if kind in COPIES else unpacked for kind in kinds)
-
-
-def _write(
-    release: ValidatedRelease, options: BuildOptions, progress: Progress
-) -> tuple[Artifact, ...]:
-    """Write the copies side by side, and then compress: all at once, they crowd the cache."""
-    made: dict[ArtifactKind, Artifact] = {}
-    with (
-        Outputs(options.output, release.scratch, progress.advance) as outputs,
-        ThreadPoolExecutor() as pool,
-    ):
-
-        def write(kind: ArtifactKind) -> Artifact:
-            return BUILDERS[kind](release, options.artifacts, outputs)
-
-        for group in (COPIES, options.kinds):
-            kinds = [kind for kind in group if kind in options.kinds and kind not in made]
-            with uninterrupted():
-                working = pool.map(write, kinds)
-            made |= zip(kinds, working, strict=True)
-    return tuple(made[kind] for kind in options.kinds)
 
 
 def smoke(

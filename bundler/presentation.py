@@ -9,6 +9,7 @@ from bundler.errors import BundlerError
 from bundler.lock import Lock, Role
 from bundler.pipeline import BuildResult
 from bundler.provenance_check import SubjectCheck
+from bundler.rebuilding import Rebuilt
 from bundler.smoke.report import ArtifactReport, report_document
 
 _MEBIBYTE = 1024 * 1024
@@ -93,6 +94,24 @@ def signature_document(checked: SubjectCheck) -> dict[str, object]:
         "subjects": dict(checked.provenance.subjects),
         "present": [str(path) for path in checked.present],
         "absent": list(checked.absent),
+    }
+
+
+def rebuilt_lines(found: Rebuilt) -> Iterator[str]:
+    """Say that an artifact was made again with the same bytes."""
+    yield f"rebuilt: {found.artifact.path.name}"
+    yield f"  the same {found.artifact.size} bytes, SHA-256 {found.artifact.sha256}"
+    yield f"  from the archive with SHA-256 {found.recorded.archive_sha256}"
+    for name, there in sorted(found.recorded.versions.items()):
+        yield f"  made by {name} {there}"
+
+
+def rebuilt_document(found: Rebuilt) -> dict[str, object]:
+    """Give a rebuilt artifact as one JSON document."""
+    return {
+        "rebuilt": artifact_document(found.artifact),
+        "archive_sha256": found.recorded.archive_sha256,
+        "versions": dict(found.recorded.versions),
     }
 
 

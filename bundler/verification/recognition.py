@@ -100,6 +100,9 @@ def verify_folder(folder: Path, given: GivenLock | None) -> tuple[Verification, 
 def _member_names(path: Path) -> list[str] | None:
     """List the members of a zip of a sane number of them, without trusting it further."""
     try:
+        # Opening a pipe would wait for somebody to write.
+        if not path.is_file():
+            return None
         with path.open("rb") as stream:
 
             def read_at(offset: int, length: int) -> bytes:

@@ -20,6 +20,7 @@ from bundler.lock import (
     Need,
     NeedKind,
     Role,
+    Signer,
 )
 from bundler.names import Platform, ReleaseIdentity, Version
 from tests import raw_zips
@@ -31,7 +32,8 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-_FACTS = LibraryFacts("x86_64", "8.9.5.29", ("K.dll",), ("cublas64_11.dll",), 3)
+_SIGNER = Signer("NVIDIA Corporation", "An issuer", "0a1b", "2023-09-07T07:12:54Z", "sha256")
+_FACTS = LibraryFacts("x86_64", "8.9.5.29", ("K.dll",), ("cublas64_11.dll",), 3, _SIGNER)
 _LIBRARY = b"MZ"
 _LIBRARY_SHA256 = hashlib.sha256(_LIBRARY).hexdigest()
 LOCK = Lock(

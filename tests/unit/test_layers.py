@@ -16,7 +16,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 LAYERS: dict[str, tuple[str, ...]] = {
-    "words": ("bundler", "errors", "names", "moment", "artifacts", "resources", "smoke"),
+    "words": (
+        "bundler", "errors", "shortages", "names", "moment", "artifacts", "resources", "smoke",
+    ),
     "formats": (
         "strict_json", "json_fields", "member_names", "zip_end", "zip_directory", "run_time_names",
         "file_window",
@@ -56,15 +58,15 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "smoke": (
         "smoke.cached_folder", "smoke.host", "smoke.wine", "smoke.hosts", "smoke.windows_python",
-        "smoke.installation", "smoke.report", "smoke.probe_run", "smoke.trap",
+        "smoke.installation", "smoke.report", "smoke.verdict", "smoke.probe_run", "smoke.trap",
         "smoke.app_local", "smoke.wheel", "smoke.conda", "smoke.smoke_test",
     ),
     "the flow": (
         "progress", "fingerprint", "build_cache", "ingest", "attestation", "provenance_check",
-        "pipeline",
+        "making", "provenance_reading", "rebuilding", "pipeline",
     ),
     "command line": (
-        "presentation", "verification.presentation", "command_line", "__main__",
+        "presentation", "verification.presentation", "argument_types", "command_line", "__main__",
     ),
 }  # fmt: skip
 """From the ground up: a module imports from its own layer and from earlier ones."""
