@@ -701,10 +701,10 @@ def test_a_full_disk_is_the_destinations_refusal(
     path.write_bytes(GOOD)
     opened = Path.open
 
-    def full(self: Path, mode: str = "r", encoding: str | None = None) -> IO[Any]:
+    def full(self: Path, mode: str = "r", *_: int, **options: str | None) -> IO[Any]:
         if "x" in mode:
             raise OSError(errno.ENOSPC, "No space left on device")
-        return opened(self, mode, encoding=encoding)
+        return opened(self, mode, -1, **options)
 
     monkeypatch.setattr(Path, "open", full)
     sha256 = hashlib.sha256(GOOD).hexdigest()
