@@ -79,5 +79,8 @@ class FileWindow:
         if self._bytes_left < 0 or self._reads_left < 0:
             message = "its tables lead a reader around without end"
             raise ReadingTooMuchError(message)
+        if offset >= self._size or not length:
+            # The system refuses to go as far as a 64-bit offset of a hostile file.
+            return b""
         self._stream.seek(offset)
         return self._stream.read(length)

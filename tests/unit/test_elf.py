@@ -199,6 +199,7 @@ def test_what_is_odd(change: Callable[[bytes], bytes], what: str, tmp_path: Path
     whole=st.booleans(),
 )
 @example(changes=[], length=len(OPS), whole=True)
+@example(changes=[(1357, 16)], length=0, whole=True)
 @settings(
     max_examples=400,
     deadline=None,

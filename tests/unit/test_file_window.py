@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
 
@@ -33,6 +34,17 @@ def test_it_looks_like_a_stream(window: FileWindow) -> None:
     assert window.seek(10) == 10
     assert window.seek(-4, io.SEEK_CUR) == 6
     assert window.seek(-40, io.SEEK_CUR) == 0
+
+
+def test_a_place_that_no_disk_has_is_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(DATA)
+    with path.open("rb") as stream:
+        window = FileWindow(stream)
+        window.seek(2**63 - 1)
+
+        assert window.read(4) == b""
+        assert window[2**70 :] == b""
 
 
 @pytest.mark.parametrize(("offset", "length"), [(99, 2), (-1, 1), (0, -1), (10**12, 0)])
