@@ -47,7 +47,7 @@ from bundler.verification.presentation import (
     verification_document,
     verification_lines,
 )
-from bundler.verification.recognition import artifact_kind
+from bundler.verification.recognition import artifact_kind, is_folder
 from bundler.verification.verdict import verdict
 
 _CACHE_VARIABLE = "CUDNN_BUNDLER_CACHE"
@@ -147,7 +147,7 @@ def _verify(arguments: Arguments, progress: Progress) -> Outcome:
     path = arguments.paths[0]
     if arguments.rebuild is not None:
         return _verify_by_rebuilding(arguments, arguments.rebuild, progress)
-    is_ours = path.is_dir() or artifact_kind(path) is not None
+    is_ours = is_folder(path) or artifact_kind(path) is not None
     if arguments.key is not None:
         options = SignatureOptions(arguments.key, arguments.provenance)
         return _verify_signed(arguments, options, progress, is_artifact=is_ours)

@@ -110,8 +110,8 @@ def parse(argv: Sequence[str]) -> Arguments:
     found = parser.parse_args(argv)
     if found.passphrase is not None and found.sign is None:
         parser.error("--passphrase-file goes with --sign KEY")
-    if found.provenance is not None and found.key is None:
-        parser.error("--provenance goes with --key PUBLIC")
+    if found.provenance is not None and found.key is None and found.rebuild is None:
+        parser.error("--provenance goes with --key PUBLIC or --rebuild ARCHIVE")
     return Arguments(
         verb=found.verb,
         paths=tuple(found.path) if isinstance(found.path, list) else (found.path,),

@@ -32,7 +32,12 @@ from bundler.smoke.report import FILE_NAME, ArtifactReport, report_bytes
 from bundler.smoke.smoke_test import smoke_test
 from bundler.staging import staging_folder
 from bundler.verification import GivenLock, Verification
-from bundler.verification.recognition import artifact_kind, verify_artifact_file, verify_folder
+from bundler.verification.recognition import (
+    artifact_kind,
+    is_folder,
+    verify_artifact_file,
+    verify_folder,
+)
 from bundler.verification.verdict import verdict
 
 
@@ -205,7 +210,7 @@ def verify(path: Path, lock_path: Path | None) -> tuple[Verification, ...]:
     if lock_path is not None:
         lock = parse_lock(read_input(lock_path, "lock"), lock_path.name)
         given = GivenLock(lock, lock_path.name)
-    if path.is_dir():
+    if is_folder(path):
         return verify_folder(path, given)
     kind = artifact_kind(path) or recognise(path)
     return (verify_artifact_file(kind, path, given),)

@@ -39,6 +39,14 @@ _SITE_PACKAGES = ("", "Lib/site-packages", "lib/python*/site-packages",
                   "lib64/python*/site-packages")  # fmt: skip
 
 
+def is_folder(path: Path) -> bool:
+    """Tell whether a path is a folder; one that the system cannot even look up is none."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
 def artifact_kind(path: Path) -> ArtifactKind | None:
     """Tell which artifact a file is by its members, whatever it is called.
 

@@ -35,12 +35,13 @@ else:
 _SIGNER = Signer("NVIDIA Corporation", "An issuer", "0a1b", "2023-09-07T07:12:54Z", "sha256")
 _FACTS = LibraryFacts("x86_64", "8.9.5.29", ("K.dll",), ("cublas64_11.dll",), 3, _SIGNER)
 _LIBRARY = b"MZ"
+_LICENCE = b"L"
 _LIBRARY_SHA256 = hashlib.sha256(_LIBRARY).hexdigest()
 LOCK = Lock(
     identity=ReleaseIdentity(Version.parse("8.9.5.29"), "11", Platform.WINDOWS_X86_64),
     archive=LockedArchive("a.zip", 7, "1" * 64, True, (LockedWitness("sha256", "given"),)),
     files=(
-        LockedFile("LICENSE", 1, "2" * 64, Role.LICENCE),
+        LockedFile("LICENSE", len(_LICENCE), hashlib.sha256(_LICENCE).hexdigest(), Role.LICENCE),
         LockedFile("bin/cudnn64_8.dll", len(_LIBRARY), _LIBRARY_SHA256, Role.RUNTIME, _FACTS),
     ),
     load_order=("cudnn64_8.dll",),
@@ -101,28 +102,66 @@ def zip_artifacts() -> list[bytes]:
 
 
 def tars() -> list[bytes]:
-    """Make tars in each format that Python writes; one serves as both halves of a package."""
+    """Make the payload of a conda package as a tar of each format that Python writes."""
+    return [_tarred(_payload(), form) for form in _FORMATS]
+
+
+def info_tars() -> list[bytes]:
+    """Make what a conda package says of itself, as a tar of each format."""
+    return [_tarred(_description(), form) for form in _FORMATS]
+
+
+_FORMATS = (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)
+
+
+def _payload() -> dict[str, bytes]:
     names = ["cudnn64_8.dll", "x" * 120]
-    index = json.dumps({"name": "cudnn", "version": "8", "build": "0", "subdir": "win-64"})
-    files = {f"info/{FILE_NAME}": LOCK.to_bytes(), "info/index.json": index.encode()}
-    files |= {f"Library/bin/{name}": _LIBRARY for name in names}
-    formats = (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)
-    return [_tarred(files, form) for form in formats]
+    files = {f"Library/bin/{name}"[:99]: _LIBRARY for name in names}
+    return {**files, f"Library/share/cudnn/{FILE_NAME}": LOCK.to_bytes()}
+
+
+def _description() -> dict[str, bytes]:
+    identity = {"name": "cudnn", "version": "8.9.5.29", "build": _build(), "subdir": "win-64"}
+    rows = [
+        {
+            "_path": path,
+            "path_type": "hardlink",
+            "sha256": hashlib.sha256(data).hexdigest(),
+            "size_in_bytes": len(data),
+        }
+        for path, data in _payload().items()
+    ]
+    return {
+        f"info/{FILE_NAME}": LOCK.to_bytes(),
+        "info/index.json": json.dumps(identity).encode(),
+        "info/licenses/LICENSE": _LICENCE,
+        "info/paths.json": json.dumps({"paths": rows, "paths_version": 1}).encode(),
+    }
+
+
+def _build() -> str:
+    listing = "".join(
+        f"{hashlib.sha256(data).hexdigest()}  {path}\n" for path, data in _payload().items()
+    )
+    return f"cuda11_{hashlib.sha256(listing.encode()).hexdigest()[:8]}_0"
 
 
 def conda_packages() -> list[bytes]:
     """Make whole packages."""
-    return [conda_package(tar) for tar in tars()]
+    return [conda_package(payload=tar) for tar in tars()]
 
 
-def conda_package(tar: bytes) -> bytes:
-    """Wrap a tar up as both halves of a conda package."""
-    inner = zstd.compress(tar, 1)
-    return _zipped({
-        "metadata.json": b'{"conda_pkg_format_version": 2}',
-        "pkg-cudnn-8-0.tar.zst": inner,
-        "info-cudnn-8-0.tar.zst": inner,
-    })  # fmt: skip
+def conda_package(payload: bytes | None = None, info: bytes | None = None) -> bytes:
+    """Wrap tars up as the halves of a conda package; what is not given is sound."""
+    halves = {
+        "pkg": _tarred(_payload(), tarfile.USTAR_FORMAT) if payload is None else payload,
+        "info": _tarred(_description(), tarfile.USTAR_FORMAT) if info is None else info,
+    }
+    packed = {
+        f"{half}-cudnn-8.9.5.29-{_build()}.tar.zst": zstd.compress(tar, 1)
+        for half, tar in halves.items()
+    }
+    return _zipped({"metadata.json": b'{"conda_pkg_format_version": 2}', **packed})
 
 
 def _zipped(files: Mapping[str, bytes]) -> bytes:

@@ -129,8 +129,13 @@ def read_conda_package(data: bytes, folder: Path) -> None:
 
 
 def read_conda_tar(data: bytes, folder: Path) -> None:
-    """Verify a conda package whose two halves are this tar."""
-    read_conda_package(seeds.conda_package(data), folder)
+    """Verify a conda package whose payload is this tar."""
+    read_conda_package(seeds.conda_package(payload=data), folder)
+
+
+def read_conda_info_tar(data: bytes, folder: Path) -> None:
+    """Verify a conda package that says of itself what is in this tar."""
+    read_conda_package(seeds.conda_package(info=data), folder)
 
 
 def _written(path: Path, data: bytes) -> Path:
@@ -175,5 +180,6 @@ TARGETS = {
     "zip-artifact": Target(read_zip_artifact, seeds.zip_artifacts, _ZIP + _LOCK),
     "conda-package": Target(read_conda_package, seeds.conda_packages, _ZIP),
     "conda-tar": Target(read_conda_tar, seeds.tars, _TAR, 16384),
+    "conda-info": Target(read_conda_info_tar, seeds.info_tars, _TAR + _JSON, 16384),
     "library": Target(read_library, seeds.libraries, (b"MZ", b"PE\0\0", b".dll\0"), 8192),
 }

@@ -213,7 +213,7 @@ def test_sections_that_overlap_are_scanned_once(
 )
 @example(changes=[], length=4608)
 @settings(
-    max_examples=400,
+    max_examples=100,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

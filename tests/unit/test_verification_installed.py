@@ -339,7 +339,7 @@ def test_a_bundle_beside_an_application(application: Path) -> None:
 
     assert found.what == "app-local bundle, unpacked beside other files"
     assert (found.faults, found.notes) == ((), ())
-    assert found.compared == ("7 libraries and the licence", "12 files of SHA256SUMS")
+    assert found.compared == ("7 libraries and the licence", "13 files of SHA256SUMS")
 
 
 def test_a_bundle_one_folder_down(application: Path) -> None:
@@ -534,7 +534,7 @@ def test_the_command_line_says_what_and_gives_one_document(
     assert main(["verify", str(application)]) == 0
     printed = capsys.readouterr()
     assert f"verified: {application}" in printed.out
-    assert "7 libraries and the licence, 12 files of SHA256SUMS" in printed.out
+    assert "7 libraries and the licence, 13 files of SHA256SUMS" in printed.out
 
     (application / OPS).unlink()
     (application / "cudnn64_9.dll").write_bytes(b"1")
