@@ -92,6 +92,12 @@ def libraries() -> list[bytes]:
     return [path.read_bytes() for path in sorted(paths)]
 
 
+def linux_libraries() -> list[bytes]:
+    """Take the smallest stand-in libraries of Linux."""
+    paths = sorted(FIXTURES.rglob("*.so*"), key=lambda path: (path.stat().st_size, path))
+    return [path.read_bytes() for path in paths[:4]]
+
+
 def zip_artifacts() -> list[bytes]:
     """Make what an app-local bundle and a wheel look like to their reader."""
     lock = LOCK.to_bytes()
@@ -157,10 +163,8 @@ def conda_package(payload: bytes | None = None, info: bytes | None = None) -> by
         "pkg": _tarred(_payload(), tarfile.USTAR_FORMAT) if payload is None else payload,
         "info": _tarred(_description(), tarfile.USTAR_FORMAT) if info is None else info,
     }
-    packed = {
-        f"{half}-cudnn-8.9.5.29-{_build()}.tar.zst": zstd.compress(tar, 1)
-        for half, tar in halves.items()
-    }
+    stem = f"cudnn-8.9.5.29-{_build()}"
+    packed = {f"{half}-{stem}.tar.zst": zstd.compress(tar, 1) for half, tar in halves.items()}
     return _zipped({"metadata.json": b'{"conda_pkg_format_version": 2}', **packed})
 
 

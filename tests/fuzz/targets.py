@@ -110,6 +110,11 @@ def read_library(data: bytes, folder: Path) -> None:
     str(read_binary_facts(_written(folder / "cudnn64_8.dll", data))).encode()
 
 
+def read_linux_library(data: bytes, folder: Path) -> None:
+    """Read a Linux library's facts."""
+    str(read_binary_facts(_written(folder / "libcudnn.so.9", data))).encode()
+
+
 def read_zip_artifact(data: bytes, folder: Path) -> None:
     """Verify the bytes as an app-local bundle and as a wheel."""
     for name in ("a-applocal.zip", "cudnn_runtime_cu11-8.9.5.29-py3-none-win_amd64.whl"):
@@ -182,4 +187,5 @@ TARGETS = {
     "conda-tar": Target(read_conda_tar, seeds.tars, _TAR, 16384),
     "conda-info": Target(read_conda_info_tar, seeds.info_tars, _TAR + _JSON, 16384),
     "library": Target(read_library, seeds.libraries, (b"MZ", b"PE\0\0", b".dll\0"), 8192),
+    "linux-library": Target(read_linux_library, seeds.linux_libraries, (b"\x7fELF", b".so"), 8192),
 }
