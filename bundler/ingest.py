@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bundler.archive import ArchiveFile, open_file
+from bundler.authenticode.waiting import WaitingExaminer
 from bundler.errors import ArchiveError, UsageError
 from bundler.library_set import EXPECTED_TABLE, load_expectations
 from bundler.manifest import parse_manifest
@@ -119,8 +120,10 @@ def unpack(
         ArchiveError: it is damaged.
         ReleaseError: it is not fit to ship.
     """
-    candidate = _candidate(trusted, scratch, progress)
-    yield validate(candidate, release_tables())
+    with WaitingExaminer() as examiner:
+        candidate = _candidate(trusted, scratch, examiner, progress)
+        release = validate(candidate, release_tables())
+    yield release
     candidate.archive.check_unchanged()
 
 
@@ -134,18 +137,22 @@ def inspect_archive(options: IngestOptions, progress: Progress) -> Examination:
     with (
         open_trusted(options, progress, _trust_or_doubt) as trusted,
         staging_folder(options.scratch) as scratch,
+        WaitingExaminer() as examiner,
     ):
-        return examine(_candidate(trusted, scratch, progress), release_tables())
+        return examine(_candidate(trusted, scratch, examiner, progress), release_tables())
 
 
-def _candidate(trusted: TrustedArchive, scratch: Path, progress: Progress) -> Candidate:
+def _candidate(
+    trusted: TrustedArchive, scratch: Path, examiner: WaitingExaminer, progress: Progress
+) -> Candidate:
     file, decision = trusted.file, trusted.decision
     archive = file.structure(is_known=decision.entry is not None)
     total = sum(entry.compressed_size for entry in archive.entries)
     progress(f"unpacking {len(archive.entries)} files", total)
-    files = stage(archive, scratch / "archive")
+    files = stage(archive, scratch / "archive", examiner.start)
     progress("validating")
-    return Candidate(archive, file.digest, decision, files, scratch, trusted.signatures)
+    policy = trusted.signatures
+    return Candidate(archive, file.digest, decision, files, scratch, policy, examiner)
 
 
 def _size(path: Path) -> int:

@@ -1,8 +1,9 @@
-"""Reading what unpacked libraries say about themselves."""
+"""Reading what unpacked import libraries and headers say."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from bundler.errors import Fault
 from bundler.import_library import Promise, read_promises
@@ -32,3 +33,14 @@ def read_import_libraries(
         else:
             promises[file.path] = found
     return promises, faults
+
+
+def read_version_headers(files: Sequence[StagedFile]) -> bytes:
+    """Join the headers that define the version, `cudnn_version.h` since cuDNN 8."""
+    names = {"cudnn_version.h", "cudnn.h"}
+    return b"\n".join(_head(file.location) for file in files if file.location.name.lower() in names)
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        return stream.read(1024 * 1024)

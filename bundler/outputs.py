@@ -19,7 +19,7 @@ from typing import BinaryIO, Self
 
 from bundler.reproducible import FILE_MODE, OutputFile, refusing_to_write
 
-_FLUSHED_EVERY = 64 * 1024 * 1024
+_FLUSHED_EVERY = 256 * 1024 * 1024
 
 
 @dataclass

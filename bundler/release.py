@@ -11,13 +11,14 @@ from dataclasses import InitVar, dataclass
 from pathlib import Path
 
 from bundler.archive import Archive
-from bundler.authenticode.libraries import read_signatures
+from bundler.authenticode.child import examine as examine_signatures
+from bundler.authenticode.libraries import Examiner, Library, read_signatures
 from bundler.binary_facts import BinaryFacts
 from bundler.errors import Fault, ReleaseError
 from bundler.identity import Evidence, identify
 from bundler.import_library import promise_faults
 from bundler.inventory import inventory_faults, role_of
-from bundler.library_reading import read_import_libraries
+from bundler.library_reading import read_import_libraries, read_version_headers
 from bundler.library_set import (
     expectation_warnings,
     library_faults,
@@ -105,6 +106,7 @@ class Candidate:
         files: its members, unpacked.
         scratch: a private folder on the output's disk.
         policy: what is asked of the libraries' signatures.
+        examiner: checks them.
     """
 
     archive: Archive
@@ -113,6 +115,7 @@ class Candidate:
     files: tuple[StagedFile, ...]
     scratch: Path
     policy: SignaturePolicy = DEFAULT_POLICY
+    examiner: Examiner = examine_signatures
 
 
 @dataclass(frozen=True)
@@ -163,8 +166,12 @@ def examine(candidate: Candidate, tables: ReleaseTables) -> Examination:
     roles = {file.path: role_of(file.path) for file in candidate.files}
     libraries = [file for file in candidate.files if roles[file.path] is Role.RUNTIME]
     facts, faults = _read_libraries(libraries)
-    readable = {file.path: file.location for file in libraries if file.location.name in facts}
-    signatures = read_signatures(readable, candidate.policy.roots)
+    readable = {
+        file.path: Library(file.location, file.digest)
+        for file in libraries
+        if file.location.name in facts
+    }
+    signatures = read_signatures(readable, candidate.policy.roots, candidate.examiner)
     faults += signature_faults(signatures, required=candidate.policy.required)
     faults += inventory_faults(roles.items())
     promises, damage = read_import_libraries(
@@ -174,7 +181,7 @@ def examine(candidate: Candidate, tables: ReleaseTables) -> Examination:
     verdict = identify(
         Evidence(
             facts=facts,
-            header=_version_headers(candidate.files),
+            header=read_version_headers(candidate.files),
             archive_name=candidate.archive.name,
             entry=candidate.trust.entry,
         )
@@ -287,14 +294,3 @@ def _library_facts(facts: BinaryFacts | None, signature: Signature | None) -> Li
         # Of several, the one that Windows looks at.
         signer=signature[0] if isinstance(signature, tuple) and signature else None,
     )
-
-
-def _version_headers(files: Sequence[StagedFile]) -> bytes:
-    """Join the headers that define the version, `cudnn_version.h` since cuDNN 8."""
-    names = {"cudnn_version.h", "cudnn.h"}
-    return b"\n".join(_head(file.location) for file in files if file.location.name.lower() in names)
-
-
-def _head(path: Path) -> bytes:
-    with path.open("rb") as stream:
-        return stream.read(1024 * 1024)

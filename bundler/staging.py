@@ -11,13 +11,14 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from bundler.archive import Archive
+from bundler.authenticode.table import covered_digest
 from bundler.binary import read_binary_facts
 from bundler.binary_facts import BinaryFacts
 from bundler.errors import ArchiveError, Fault, RefusedError
@@ -40,6 +41,7 @@ class StagedFile:
         location: where it was unpacked to.
         sha256: lowercase hex SHA-256 of the unpacked bytes.
         facts: what a run-time library says about itself, or why it is none.
+        digest: the usual Authenticode digest of a run-time library that is signed.
     """
 
     path: str
@@ -47,6 +49,7 @@ class StagedFile:
     location: Path
     sha256: str
     facts: BinaryFacts | Fault | None
+    digest: bytes | None
 
 
 @contextmanager
@@ -108,12 +111,15 @@ def _remove_leftovers(output: Path) -> None:
             _forget(path, path.with_suffix(""))
 
 
-def stage(archive: Archive, folder: Path) -> tuple[StagedFile, ...]:
+def stage(
+    archive: Archive, folder: Path, met_signature: Callable[[], None]
+) -> tuple[StagedFile, ...]:
     """Unpack and hash every member, and read the facts of every run-time library.
 
     Args:
         archive: structurally sound and trusted.
         folder: an empty folder of ours.
+        met_signature: told, from any thread, of each library that is signed.
 
     Returns:
         the files, sorted by path.
@@ -125,7 +131,10 @@ def stage(archive: Archive, folder: Path) -> tuple[StagedFile, ...]:
     root = common_root([entry.name for entry in archive.entries])
 
     def work(entry: ZipEntry) -> StagedFile | Fault:
-        return _stage_one(archive, entry, entry.name.removeprefix(root), folder)
+        staged = _stage_one(archive, entry, entry.name.removeprefix(root), folder)
+        if isinstance(staged, StagedFile) and staged.digest is not None:
+            met_signature()
+        return staged
 
     largest_first = sorted(archive.entries, key=lambda entry: -entry.compressed_size)
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
@@ -162,6 +171,8 @@ def _stage_one(archive: Archive, entry: ZipEntry, path: str, folder: Path) -> St
             why=f"{folder.parent} is full or not writable",
             next_step=f"make room for {needed:,} bytes there, or choose a folder on another disk",
         ) from error
-    is_library = role_of(path) is Role.RUNTIME
-    facts = read_binary_facts(location) if is_library else None
-    return StagedFile(path, entry, location, sha256.hexdigest(), facts)
+    if role_of(path) is not Role.RUNTIME:
+        return StagedFile(path, entry, location, sha256.hexdigest(), None, None)
+    digest = covered_digest(location) if path.lower().endswith(".dll") else None
+    facts = read_binary_facts(location)
+    return StagedFile(path, entry, location, sha256.hexdigest(), facts, digest)

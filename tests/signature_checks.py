@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from bundler.authenticode import Examined, signed_data
-from bundler.authenticode.libraries import read_signatures
+from bundler.authenticode.libraries import Library, read_signatures
 from bundler.signature_policy import Signature
 
 
@@ -21,7 +21,7 @@ def signature_of(library: bytes, folder: Path, pem: bytes | None) -> Signature:
     """Check one library against roots, or against Microsoft's where none are given."""
     path = folder / "library.dll"
     path.write_bytes(library)
-    return read_signatures({"a.dll": path}, pem, in_process)["a.dll"]
+    return read_signatures({"a.dll": Library(path)}, pem, in_process)["a.dll"]
 
 
 class _Clock(datetime):

@@ -15,25 +15,41 @@ from bundler.lock import Signer
 SECONDS = 120
 """How long all signatures of an archive may take; those of 8.9.5 take less than one."""
 
-_PROGRAM = """\
+_SOURCE = """\
 import json, sys
-request = json.load(sys.stdin)
-sys.path[:] = request["path"]
-from bundler.authenticode.worker import answer
-json.dump(answer(request), sys.stdout)
+sys.path[:] = json.loads(sys.stdin.readline())
+from bundler.authenticode.worker import answer, prepare
+prepared = prepare()
+json.dump(answer(json.load(sys.stdin), prepared), sys.stdout)
 """
-Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
+# Isolated: neither the working folder nor the caller's variables choose what is imported.
+PROGRAM = (sys.executable, "-I", "-c", _SOURCE)
+
+Run = Callable[[Sequence[str], bytes, float], "subprocess.CompletedProcess[bytes]"]
+"""Runs a command on an input, for so many seconds at most."""
 
 
-def examine(
-    signatures: Sequence[bytes], roots: bytes | None, run: Run = subprocess.run
-) -> list[Examined]:
+def search_path() -> bytes:
+    """Give the first line of the process's input: where it imports from."""
+    return json.dumps(sys.path).encode() + b"\n"
+
+
+def run_now(
+    words: Sequence[str], request: bytes, seconds: float
+) -> subprocess.CompletedProcess[bytes]:
+    """Start the process and ask it at once."""
+    return subprocess.run(  # noqa: S603 - this very Python
+        words, input=search_path() + request, capture_output=True, timeout=seconds, check=False
+    )
+
+
+def examine(signatures: Sequence[bytes], roots: bytes | None, run: Run = run_now) -> list[Examined]:
     """Check signatures in everything but their libraries' digests.
 
     Args:
         signatures: DER of a ContentInfo each.
         roots: PEM of the certificates to trust, or nothing for Microsoft's root programme.
-        run: starts the process.
+        run: asks the process.
 
     Returns:
         one result for each, in order.
@@ -42,17 +58,11 @@ def examine(
         MissingError: nothing can be examined on this machine.
     """
     request = {
-        "path": sys.path,
         "signatures": [signature.hex() for signature in signatures],
         "roots": roots.decode() if roots is not None else None,
     }
-    # Isolated: neither the working folder nor the caller's variables choose what is imported.
-    words = [sys.executable, "-I", "-c", _PROGRAM]
     try:
-        done = run(
-            words, input=json.dumps(request).encode(), capture_output=True, timeout=SECONDS,
-            check=False,
-        )  # fmt: skip
+        done = run(PROGRAM, json.dumps(request).encode(), SECONDS)
     except subprocess.TimeoutExpired:
         return [f"has a signature whose check did not end in {SECONDS} s"] * len(signatures)
     if done.returncode:

@@ -10,10 +10,13 @@ from pathlib import Path
 
 from bundler.authenticode import Examined
 from bundler.authenticode.child import examine
-from bundler.authenticode.table import CertificateTable, authenticode_digest, read_table
+from bundler.authenticode.table import (
+    USUAL_ALGORITHM,
+    CertificateTable,
+    authenticode_digest,
+    read_table,
+)
 from bundler.signature_policy import Signature
-
-_USUAL = "sha256"
 
 Examiner = Callable[[Sequence[bytes], bytes | None], list[Examined]]
 
@@ -22,18 +25,31 @@ Examiner = Callable[[Sequence[bytes], bytes | None], list[Examined]]
 class _Signed:
     location: Path
     table: CertificateTable
+    digest: bytes | None
+
+
+@dataclass(frozen=True)
+class Library:
+    """An unpacked library.
+
+    Args:
+        location: where it lies.
+        digest: its usual Authenticode digest, where somebody took it already.
+    """
+
+    location: Path
+    digest: bytes | None = None
 
 
 def read_signatures(
-    libraries: Mapping[str, Path], roots: bytes | None, examiner: Examiner = examine
+    libraries: Mapping[str, Library], roots: bytes | None, examiner: Examiner = examine
 ) -> dict[str, Signature]:
     """Check the signatures of libraries.
 
     The signatures are examined in a process of their own while threads hash the files.
 
     Args:
-        libraries: where each lies, by its path in the archive; those of Linux carry no
-            signatures and are left out.
+        libraries: by path in the archive; those of Linux carry no signatures and are left out.
         roots: PEM of the certificates to trust, or nothing for Microsoft's root programme.
         examiner: checks signatures in everything but their libraries' digests.
 
@@ -42,7 +58,8 @@ def read_signatures(
     """
     found: dict[str, Signature] = {}
     signed: dict[str, _Signed] = {}
-    for path, location in libraries.items():
+    for path, library in libraries.items():
+        location = library.location
         if not path.lower().endswith(".dll"):
             continue
         with location.open("rb") as stream:
@@ -50,7 +67,7 @@ def read_signatures(
         if isinstance(table, str):
             found[path] = table
         elif table.signatures:
-            signed[path] = _Signed(location, table)
+            signed[path] = _Signed(location, table, library.digest)
         else:
             found[path] = ()
     if signed:
@@ -75,7 +92,7 @@ def _checked(
 
 
 def _usual_digest(file: _Signed) -> bytes:
-    return _digest(file, _USUAL)
+    return file.digest or _digest(file, USUAL_ALGORITHM)
 
 
 def _digest(file: _Signed, algorithm: str) -> bytes:
@@ -91,7 +108,7 @@ def _judged(file: _Signed, usual: bytes, examined: list[Examined]) -> Signature:
             return each
         for claim in each:
             algorithm = claim.signer.digest
-            digest = usual if algorithm == _USUAL else _digest(file, algorithm)
+            digest = usual if algorithm == USUAL_ALGORITHM else _digest(file, algorithm)
             if claim.digest != digest:
                 return (
                     "was changed after it was signed: "

@@ -9,11 +9,13 @@ from __future__ import annotations
 import hashlib
 import struct
 from dataclasses import dataclass
+from pathlib import Path
 from typing import BinaryIO
 
 MAXIMUM_TABLE = 1024 * 1024
 """Bytes; NVIDIA's tables have about ten thousand."""
 
+USUAL_ALGORITHM = "sha256"
 _CHUNK = 1024 * 1024
 _CHECKSUM, _SECURITY = 64, 4
 # By the optional header's magic: where its count of data directories lies.
@@ -119,6 +121,19 @@ def _der(data: bytes) -> bytes | str:
     if len(data) - end > 7 or any(data[end:]):
         return f"hides bytes in its signature that nobody signed: {len(data) - end}"
     return data[:end]
+
+
+def covered_digest(path: Path) -> bytes | None:
+    """Hash what the signatures of a file cover, if it has sound tables and is signed at all.
+
+    Returns:
+        the SHA-256 that nearly every signature names.
+    """
+    with path.open("rb") as stream:
+        table = read_table(stream, path.stat().st_size)
+        if isinstance(table, str) or not table.signatures:
+            return None
+        return authenticode_digest(stream, table, USUAL_ALGORITHM)
 
 
 def authenticode_digest(stream: BinaryIO, table: CertificateTable, algorithm: str) -> bytes:

@@ -6,17 +6,38 @@ A process, because parsing hostile bytes may take any time or crash, and because
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bundler.authenticode import Examined
 
+if TYPE_CHECKING:
+    from bundler.authenticode.signed_data import Roots
 
-def answer(request: dict[str, Any]) -> dict[str, Any]:
+
+def prepare() -> Roots | None:
+    """Do what takes long before there is a request; `answer` says what is lacking.
+
+    Returns:
+        Microsoft's roots, or nothing.
+    """
+    with suppress(Exception):
+        from bundler.authenticode import signed_data  # noqa: PLC0415
+
+        roots = signed_data.Roots(None)
+        # Its lists are read when they are first looked into.
+        roots.named_in(())
+        return roots
+    return None
+
+
+def answer(request: dict[str, Any], prepared: Roots | None = None) -> dict[str, Any]:
     """Examine every signature of a request.
 
     Args:
         request: `signatures`, DER in hex, and `roots`, PEM or null.
+        prepared: from `prepare`.
 
     Returns:
         `examined`: per signature a text with what is wrong, or a list of what was signed; or
@@ -28,7 +49,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     except Exception as error:  # noqa: BLE001 - oscrypto has errors of its own for a lacking OpenSSL
         return {"missing": f"{type(error).__name__}: {error}"}
     pem = request["roots"]
-    roots = Roots(None if pem is None else pem.encode())
+    roots = Roots(pem.encode()) if pem else prepared or Roots(None)
     found = [examine(bytes.fromhex(text), roots) for text in request["signatures"]]
     return {"examined": [_plain(each) for each in found]}
 

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bundler.authenticode import signed_data
-from bundler.authenticode.libraries import read_signatures
+from bundler.authenticode.libraries import Library, read_signatures
 from bundler.authenticode.table import read_table
 from bundler.signature_policy import Signature, signature_faults
 from tests.sample_archives import FIXTURES, libraries
@@ -243,7 +243,7 @@ def test_no_signature(library: bytes, tmp_path: Path) -> None:
 def test_linux_libraries_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"\x7fELF")
 
-    assert read_signatures({"lib/libcudnn.so.8": tmp_path / "a"}, None) == {}
+    assert read_signatures({"lib/libcudnn.so.8": Library(tmp_path / "a")}, None) == {}
 
 
 STRANGERS: dict[str, tuple[tuple[str, str], ...]] = {

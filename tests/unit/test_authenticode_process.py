@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from bundler.authenticode.child import SECONDS, examine
 from bundler.authenticode.openssl_version import long_versions_readable
+from bundler.authenticode.waiting import WaitingExaminer
 from bundler.authenticode.worker import answer
 from bundler.errors import MissingError
 from tests.sample_archives import libraries
@@ -31,6 +32,27 @@ def test_a_process_examines_in_order() -> None:
     assert claim.signer.organisation == "NVIDIA Corporation"
 
 
+def test_a_process_that_waits_answers_the_same() -> None:
+    with WaitingExaminer() as waiting:
+        waiting.start()
+        waiting.start()
+        assert waiting([signature(LIBRARY)], roots()) == examine([signature(LIBRARY)], roots())
+
+
+def test_a_process_that_is_never_asked_goes() -> None:
+    with WaitingExaminer() as waiting:
+        waiting.start()
+        process = waiting._process
+
+    assert process is not None
+    assert process.returncode is not None
+
+
+def test_a_process_that_does_not_answer_in_time_is_ended() -> None:
+    with WaitingExaminer() as waiting, pytest.raises(subprocess.TimeoutExpired):
+        waiting._run((), b"", 0.0)
+
+
 def test_the_working_folder_chooses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -48,8 +70,10 @@ def returning(code: int, stdout: bytes = b"") -> Callable[..., subprocess.Comple
     return lambda *_, **__: subprocess.CompletedProcess([], code, stdout, b"")
 
 
-def too_slow(*_: object, timeout: int, **__: object) -> subprocess.CompletedProcess[bytes]:
-    raise subprocess.TimeoutExpired("python", timeout)
+def too_slow(
+    _words: Sequence[str], _request: bytes, seconds: float
+) -> subprocess.CompletedProcess[bytes]:
+    raise subprocess.TimeoutExpired("python", seconds)
 
 
 @pytest.mark.parametrize(

@@ -31,12 +31,12 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "our own data": ("recipe_data", "probe"),
     "reading": (
-        "stopping", "archive_format", "archive", "folder_lock", "staging", "library_reading",
+        "stopping", "authenticode", "authenticode.table", "archive_format", "archive",
+        "folder_lock", "staging", "library_reading",
     ),
     "signatures": (
-        "authenticode", "authenticode.table", "authenticode.openssl_version",
-        "authenticode.signed_data", "authenticode.worker", "authenticode.child",
-        "authenticode.libraries",
+        "authenticode.openssl_version", "authenticode.signed_data", "authenticode.worker",
+        "authenticode.child", "authenticode.waiting", "authenticode.libraries",
     ),
     "the release": ("release",),
     "writing": (
