@@ -201,7 +201,7 @@ def test_texts_that_fill_the_memory_are_refused(tmp_path: Path) -> None:
             entry.size = MAXIMUM_TEXT // 4
             tar.addfile(entry, io.BytesIO(bytes(entry.size)))
     path = tmp_path / "a.conda"
-    path.write_bytes(conda_package(stream.getvalue()))
+    path.write_bytes(conda_package(info=stream.getvalue()))
 
     with pytest.raises(ArchiveError, match="its texts have more than 16,777,216 bytes in all"):
         read_conda_info(path)
