@@ -101,7 +101,9 @@ def _peers(archive: Path, sha256: str, folder: Path) -> dict[str, Command]:
     )
     (tree / "payload-1.dist-info" / "WHEEL").write_text("Wheel-Version: 1.0\nTag: py3-none-any\n")
     (tree / "payload-1.dist-info" / "RECORD").touch()
-    (tree / "payload").symlink_to(project / "payload")
+    (tree / "payload").mkdir()
+    for library in (project / "payload").iterdir():
+        (tree / "payload" / library.name).hardlink_to(library)
     python = sys.executable
     engine = ("--no-cache", "--only", "conda", "--conda-engine")
     return {
