@@ -32,14 +32,21 @@ def write_archive(path: Path, payload: int) -> str:
     libraries = sorted(_FIXTURES.glob("*.dll"))
     others = (1 - _LARGEST_SHARE) / (len(libraries) - 1)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        archive.writestr(f"{_ROOT}/LICENSE", "Stand-in for NVIDIA's licence text.\n")
-        archive.writestr(f"{_ROOT}/include/cudnn_version.h", _HEADER)
+        archive.writestr(_member("LICENSE"), b"Stand-in for NVIDIA's licence text.\n")
+        archive.writestr(_member("include/cudnn_version.h"), _HEADER)
         for number, library in enumerate(libraries):
             share = _LARGEST_SHARE if library.name == _LARGEST else others
-            with archive.open(f"{_ROOT}/bin/{library.name}", "w", force_zip64=True) as stream:
+            with archive.open(_member(f"bin/{library.name}"), "w", force_zip64=True) as stream:
                 _write_grown(stream, library, int(payload * share), random.Random(number))  # noqa: S311
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _member(path: str) -> zipfile.ZipInfo:
+    """Name a member, with a date that does not change."""
+    info = zipfile.ZipInfo(f"{_ROOT}/{path}", (2023, 9, 13, 20, 57, 18))
+    info.compress_type = zipfile.ZIP_DEFLATED
+    return info
 
 
 def _write_grown(stream: IO[bytes], library: Path, size: int, source: random.Random) -> None:
