@@ -1,6 +1,6 @@
 """A lock in the words of CycloneDX, made by cyclonedx-python-lib.
 
-There is no CPE: the dictionary of NVD lists none for cuDNN, and a made-up one would tell
+There is no CPE: none is known for cuDNN, and a made-up one would tell
 scanners that nothing is known against it.
 """
 
