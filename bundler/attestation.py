@@ -62,6 +62,12 @@ class FinishedBuild:
     options: ArtifactOptions
 
 
+def find_beside(artifact: Path, name: str) -> Path | None:
+    """Find a side file beside an artifact, or beside the channel folder that it is in."""
+    folders = (artifact.parent, artifact.absolute().parent.parent)
+    return next((folder / name for folder in folders if (folder / name).is_file()), None)
+
+
 def write_side_files(build: FinishedBuild, attestor: Attestor, folder: Path) -> tuple[Path, ...]:
     """Write lock, SBOM and provenance, and with a key the signed envelope.
 

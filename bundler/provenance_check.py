@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bundler.artifacts.reading import kind_of, read_artifact_lock, recognise
-from bundler.attestation import ENVELOPE, LOCK, PROVENANCE, SIDE_FILES
+from bundler.attestation import ENVELOPE, LOCK, PROVENANCE, SIDE_FILES, find_beside
 from bundler.envelope import key_id, unseal
 from bundler.errors import ArchiveError, Fault, UsageError
 from bundler.ingest import read_input
@@ -180,11 +180,9 @@ def _stem(path: Path) -> str:
 
 
 def _beside(path: Path, name: str) -> Path:
-    """Find the envelope beside a file, or beside the channel folder that the file is in."""
-    folders = (path.parent, path.absolute().parent.parent)
-    for folder in folders:
-        if (folder / name).is_file():
-            return folder / name
+    found = find_beside(path, name)
+    if found is not None:
+        return found
     raise UsageError(
         f"there is no {name} beside {path}",
         next_step="give --provenance FILE, or build it with --sign KEY",

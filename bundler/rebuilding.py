@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bundler.artifacts import Artifact, CondaEngine
 from bundler.artifacts.reading import open_artifact, read_artifact_lock
-from bundler.attestation import PROVENANCE, tool_versions
+from bundler.attestation import PROVENANCE, find_beside, tool_versions
 from bundler.errors import ArchiveError, Fault, ReleaseError, UsageError
 from bundler.ingest import IngestOptions, open_trusted, read_input
 from bundler.making import Making, make
@@ -90,9 +90,9 @@ def _recorded(options: RebuildOptions, artifact: Artifact) -> RecordedBuild:
 def _beside(artifact: Artifact) -> Path:
     lock = read_artifact_lock(artifact.kind, artifact.path)
     name = lock.identity.stem + PROVENANCE
-    for folder in (artifact.path.parent, artifact.path.absolute().parent.parent):
-        if (folder / name).is_file():
-            return folder / name
+    found = find_beside(artifact.path, name)
+    if found is not None:
+        return found
     raise UsageError(
         f"there is no {name} beside {artifact.path}",
         next_step="give --provenance FILE: it says with which options the artifact was made",

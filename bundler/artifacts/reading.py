@@ -12,8 +12,7 @@ from bundler.artifacts.conda_info import MAXIMUM_TEXT, READ_FAILURES, read_conda
 from bundler.artifacts.tar_members import tar_members
 from bundler.compression import open_zstd_reader
 from bundler.errors import ArchiveError, UsageError
-from bundler.integrity import FoundFile, hash_file, hash_stream
-from bundler.inventory import CUDNN_LIBRARY
+from bundler.integrity import hash_file
 from bundler.lock import FILE_NAME, Lock
 from bundler.lock_reading import parse_lock
 
@@ -70,28 +69,6 @@ def read_artifact_lock(kind: ArtifactKind, path: Path) -> Lock:
         raise _damaged(path, str(error)) from error
 
 
-def read_artifact_files(kind: ArtifactKind, path: Path) -> dict[str, FoundFile]:
-    """Hash everything an artifact would install, by file name.
-
-    Raises:
-        ArchiveError: the file is damaged, or holds a cuDNN library twice.
-    """
-    found: dict[str, FoundFile] = {}
-    try:
-        for path_inside, stream in _members(kind, path):
-            name = path_inside.rsplit("/", 1)[-1]
-            if name in found and CUDNN_LIBRARY.fullmatch(name):
-                raise _damaged(path, f"it holds {name} twice, and either could be loaded")
-            found[name] = hash_stream(stream)
-    except READ_FAILURES as error:
-        raise _damaged(path, str(error)) from error
-    return found
-
-
-def _members(kind: ArtifactKind, path: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    return _conda_members(path) if kind is ArtifactKind.CONDA else _zip_members(path)
-
-
 def _damaged(path: Path, why: str) -> ArchiveError:
     return ArchiveError(
         f"{path.name} is damaged or was not made by this tool",
@@ -123,13 +100,6 @@ def _bounded(stream: IO[bytes]) -> bytes:
         message = f"its {FILE_NAME} is longer than {MAXIMUM_TEXT} bytes"
         raise ValueError(message)
     return data
-
-
-def _zip_members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    with zipfile.ZipFile(path) as bundle:
-        for name in bundle.namelist():
-            with bundle.open(name) as stream:
-                yield name, stream
 
 
 def _conda_members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:

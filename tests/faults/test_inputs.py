@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.tool import (
+    Finished,
     Reference,
     Tool,
     assert_explained,
@@ -48,6 +49,17 @@ def rewrite(archive: Path) -> None:
 CHANGES = (grow, truncate, empty, rewrite)
 
 
+def changed_at(number: int, change: Callable[[Path], None], tool: Tool, output: Path) -> Finished:
+    """Build from a copy of the archive that changes after a line of progress."""
+    archive = output.with_name(NAME)
+    shutil.copyfile(tool.archive, archive)
+    process = replace(tool, archive=archive).start(output)
+    seen = halted(process, number)
+    change(archive)
+    process.send_signal(signal.SIGCONT)
+    return ended(process, seen)
+
+
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_changed_in_place(
     change: Callable[[Path], None], tool: Tool, reference: Reference, tmp_path: Path
@@ -55,14 +67,8 @@ def test_changed_in_place(
     """Either all was read before, or the change is told; a wrong artifact never appears."""
     told = 0
     for number, line in enumerate(reference.lines):
-        archive = tmp_path / NAME
-        shutil.copyfile(tool.archive, archive)
         output = tmp_path / f"line-{number}"
-        process = replace(tool, archive=archive).start(output)
-        seen = halted(process, number)
-        change(archive)
-        process.send_signal(signal.SIGCONT)
-        finished = ended(process, seen)
+        finished = changed_at(number, change, tool, output)
 
         assert_whole(output, reference, line)
         if finished.code:
@@ -85,14 +91,8 @@ def test_replaced(
 ) -> None:
     """The open file is the one that was vouched for, wherever its name points now."""
     for number, line in enumerate(reference.lines):
-        archive = tmp_path / NAME
-        shutil.copyfile(tool.archive, archive)
         output = tmp_path / f"line-{number}"
-        process = replace(tool, archive=archive).start(output)
-        seen = halted(process, number)
-        change(archive)
-        process.send_signal(signal.SIGCONT)
-        finished = ended(process, seen)
+        finished = changed_at(number, change, tool, output)
 
         assert_whole(output, reference, line)
         if finished.code:

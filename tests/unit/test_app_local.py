@@ -14,8 +14,7 @@ import pytest
 
 from bundler.archive import open_archive
 from bundler.artifacts import ArtifactKind
-from bundler.artifacts.reading import open_artifact, read_artifact_files, read_artifact_lock
-from bundler.integrity import compare
+from bundler.artifacts.reading import open_artifact, read_artifact_lock
 from bundler.names import Platform, ReleaseIdentity, Version
 from bundler.pipeline import verify_artifact
 from bundler.probe import probe_executable
@@ -125,12 +124,6 @@ def test_the_lock_inside_is_the_releases(built: SampleBuild, members: dict[str, 
     assert read_artifact_lock(ArtifactKind.APP_LOCAL, built.artifact.path) == built.lock
     assert verify_artifact(built.artifact.path, None) == built.lock
     assert open_artifact(built.artifact.path) == built.artifact
-
-
-def test_what_is_read_back_equals_the_lock(built: SampleBuild) -> None:
-    found = read_artifact_files(ArtifactKind.APP_LOCAL, built.artifact.path)
-
-    assert compare(built.lock, found) == []
 
 
 def test_a_later_layout_gives_the_same_libraries_flat(tmp_path: Path) -> None:
